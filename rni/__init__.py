@@ -1,0 +1,79 @@
+"""Recurrent neural integrators: train, design and dissect RNNs that integrate several signals at once.
+
+The names below are imported when they are first used, so that `import rni` is immediate and torch waits.
+"""
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Matrix products that give the same bits with any number of threads. MKL reads this at its first use.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rni import activation, analysis, losses, task, theory, training, vectors, weights
+    from rni.analysis import Analysis, analyze
+    from rni.errors import Diverged, InputError
+    from rni.files import load, save
+    from rni.losses import AveragedLoss, BatchLoss
+    from rni.network import Network
+    from rni.runs.execution import run
+    from rni.runs.specification import Specification
+    from rni.task import Integration
+    from rni.training import train
+
+_PUBLIC = {
+    "Integration": "rni.task",
+    "Network": "rni.network",
+    "BatchLoss": "rni.losses",
+    "AveragedLoss": "rni.losses",
+    "train": "rni.training",
+    "analyze": "rni.analysis",
+    "Analysis": "rni.analysis",
+    "Specification": "rni.runs.specification",
+    "run": "rni.runs.execution",
+    "save": "rni.files",
+    "load": "rni.files",
+    "InputError": "rni.errors",
+    "Diverged": "rni.errors",
+}
+
+_MODULES = ("activation", "analysis", "losses", "task", "theory", "training", "vectors", "weights")
+
+__all__ = [
+    "Integration",
+    "Network",
+    "BatchLoss",
+    "AveragedLoss",
+    "train",
+    "analyze",
+    "Analysis",
+    "Specification",
+    "run",
+    "save",
+    "load",
+    "InputError",
+    "Diverged",
+    "activation",
+    "analysis",
+    "losses",
+    "task",
+    "theory",
+    "training",
+    "vectors",
+    "weights",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    if name in _MODULES:
+        return import_module(f"rni.{name}")
+    raise AttributeError(f"module 'rni' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

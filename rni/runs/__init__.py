@@ -1,0 +1,1 @@
+"""Runs: their specification and how they are carried out."""

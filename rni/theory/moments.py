@@ -7,6 +7,8 @@ Arrays, here and in the rest of the theory: recurrent weights W (neurons, neuron
 import torch
 from torch import Tensor
 
+from rni.errors import InputError
+
 
 def krylov(recurrent: Tensor, vectors: Tensor, duration: int) -> Tensor:
     r"""$V_m = W^m V$ for $m = 0, \dots, T$: (duration + 1, neurons, channels)."""
@@ -17,7 +19,7 @@ def krylov(recurrent: Tensor, vectors: Tensor, duration: int) -> Tensor:
 
 
 def moments(recurrent: Tensor, encoders: Tensor, decoders: Tensor, duration: int) -> Tensor:
-    r"""$\mu_q = d^\dagger W^q e$ for $q = 1, \dots, T$: (duration, channels, channels), entry (c, c') for d_c and e_c'."""
+    r"""$\mu_q = d^\dagger W^q e$ for $q = 1, \dots, T$: (T, channels, channels), entry (c, c') for d_c, e_c'."""
     return decoders.T @ krylov(recurrent, encoders, duration)[1:]
 
 
@@ -52,11 +54,11 @@ def full_covariance(duration: int, channels: int, covariance: Tensor | None = No
     elif covariance.shape == (duration, duration):
         full = torch.einsum("qp,ab->qapb", covariance, torch.eye(channels, dtype=torch.float64))
     else:
-        raise ValueError(
+        raise InputError(
             f"covariance: shape {tuple(covariance.shape)}; allowed: ({duration}, {duration}) or {shape}, "
             f"for duration {duration} and {channels} channels"
         )
     flat = full.reshape(duration * channels, -1)
     if not torch.allclose(flat, flat.T) or torch.linalg.eigvalsh(flat).min() < -1e-10 * flat.diagonal().sum():
-        raise ValueError("covariance: must be symmetric and without negative eigenvalues")
+        raise InputError("covariance: must be symmetric and without negative eigenvalues")
     return full

@@ -1,0 +1,6 @@
+"""Training: plain descent and Adam, with checkpoints."""
+
+from rni.training.checkpoint import Checkpoint as Checkpoint
+from rni.training.descent import train as train
+from rni.training.optimizers import Adam as Adam
+from rni.training.optimizers import GradientDescent as GradientDescent

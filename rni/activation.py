@@ -1,0 +1,162 @@
+r"""Activations $f$, applied to each neuron's current: $h = f(\nu)$.
+
+An activation is a module, so that its parameters (one number, or one for each neuron) move, save and load with the
+network. Besides its value it gives its derivative, which the hand-written gradients need.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from rni.errors import InputError
+
+
+class Activation(nn.Module):
+    """An elementwise function of the currents (..., neurons) with its derivative."""
+
+    name: ClassVar[str]
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        r"""$f'(\nu)$, elementwise; by automatic differentiation unless the activation knows better."""
+        with torch.enable_grad():
+            nu = currents.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self(nu).sum(), nu)
+        return slope
+
+    def parameters_for_file(self) -> dict[str, float | Tensor]:
+        """Parameters by name: a number where all neurons share it, (neurons,) otherwise."""
+        return {key: value.item() if value.ndim == 0 else value for key, value in self.named_buffers()}
+
+    def extra_repr(self) -> str:
+        shown = self.parameters_for_file().items()
+        return ", ".join(f"{key}=<{v.numel()} values>" if isinstance(v, Tensor) else f"{key}={v:g}" for key, v in shown)
+
+
+class _Parametrised(Activation):
+    def __init__(self, **parameters: float | Tensor):
+        super().__init__()
+        for key, value in parameters.items():
+            value = torch.as_tensor(value, dtype=torch.get_default_dtype()).detach().clone()
+            if value.ndim > 1:
+                raise InputError(f"{self.name}.{key}: shape {tuple(value.shape)}; allowed: a number or (neurons,)")
+            self.register_buffer(key, value)
+
+
+class Linear(Activation):
+    r"""$f(\nu) = \nu$."""
+
+    name = "linear"
+
+    def forward(self, currents: Tensor) -> Tensor:
+        return currents
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        return torch.ones_like(currents)
+
+
+class ReLU(Activation):
+    r"""$f(\nu) = \max(\nu, 0)$, with derivative 1/2 at exactly 0, without which training never leaves W = 0."""
+
+    name = "relu"
+
+    def forward(self, currents: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            return (currents + currents.abs()) / 2  # the same number, and autograd's slope at 0 is 1/2
+        return currents.clamp(min=0)
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        return currents.sign().add_(1).mul_(0.5)
+
+
+class Sigmoid(_Parametrised):
+    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's 50 and 0.1)."""
+
+    name = "sigmoid"
+    slope: Tensor
+    threshold: Tensor
+
+    def __init__(self, slope: float | Tensor = 50.0, threshold: float | Tensor = 0.1):
+        super().__init__(slope=slope, threshold=threshold)
+
+    def forward(self, currents: Tensor) -> Tensor:
+        return torch.sigmoid(self.slope * (currents - self.threshold))
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        value = self(currents)
+        return self.slope * value * (1 - value)
+
+
+class Tanh(Activation):
+    r"""$f(\nu) = \tanh \nu$."""
+
+    name = "tanh"
+
+    def forward(self, currents: Tensor) -> Tensor:
+        return torch.tanh(currents)
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        return 1 - torch.tanh(currents).square()
+
+
+class Softplus(_Parametrised):
+    r"""$f(\nu) = \log(1 + e^{k\nu}) / k$, a smooth ReLU of slope k."""
+
+    name = "softplus"
+    slope: Tensor
+
+    def __init__(self, slope: float | Tensor = 50.0):
+        super().__init__(slope=slope)
+
+    def forward(self, currents: Tensor) -> Tensor:
+        scaled = self.slope * currents
+        return torch.logaddexp(scaled, torch.zeros_like(scaled)) / self.slope
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        return torch.sigmoid(self.slope * currents)
+
+
+class RectifiedPower(_Parametrised):
+    r"""$f(\nu) = \max(\nu, 0)^p$ with exponent p > 1."""
+
+    name = "rectified_power"
+    exponent: Tensor
+
+    def __init__(self, exponent: float | Tensor = 2.0):
+        super().__init__(exponent=exponent)
+
+    def forward(self, currents: Tensor) -> Tensor:
+        return currents.clamp(min=0) ** self.exponent
+
+    def derivative(self, currents: Tensor) -> Tensor:
+        return self.exponent * currents.clamp(min=0) ** (self.exponent - 1)
+
+
+class Elementwise(Activation):
+    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file can't hold one: it has no name."""
+
+    name = "elementwise"
+
+    def __init__(self, function: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, currents: Tensor) -> Tensor:
+        return self.function(currents)
+
+
+BUILT_IN: dict[str, type[Activation]] = {
+    cls.name: cls for cls in (Linear, ReLU, Sigmoid, Tanh, Softplus, RectifiedPower)
+}
+
+
+def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: Any) -> Activation:
+    """The activation of a given name with its parameters; an `Activation` as it is; a function made into one."""
+    if isinstance(kind, Activation):
+        return kind
+    if not isinstance(kind, str):
+        return Elementwise(kind)
+    if kind not in BUILT_IN:
+        raise InputError(f"activation: {kind!r}; allowed: {', '.join(BUILT_IN)}, or an elementwise torch function")
+    return BUILT_IN[kind](**parameters)

@@ -1,0 +1,160 @@
+r"""The network (section 2): $\nu_t = W(h_{t-1} + \sum_c x_{c,t} e_c)$, $h_t = f(\nu_t)$, $y_{c,t} = d_c \cdot h_t$."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from rni.activation import Activation, make
+from rni.errors import InputError
+from rni.task import Integration
+from rni.weights import Dense, Weights
+
+
+class Network(nn.Module):
+    """A recurrent network with D channels, called like `torch.nn.RNN(batch_first=True)`: `h, h_n = net(x, h0)`.
+
+    encoders, decoders: (neurons, channels). recurrent: a `Weights`, or W as (neurons, neurons). f: a name, an
+    `Activation` or an elementwise function. Vectors and f take the dtype and device of the recurrent weights.
+    """
+
+    active: Tensor | None
+
+    def __init__(
+        self,
+        task: Integration,
+        encoders: Tensor,
+        decoders: Tensor,
+        recurrent: Weights | Tensor,
+        f: str | Activation | Callable[[Tensor], Tensor] = "relu",
+    ):
+        super().__init__()
+        self.task = task
+        self.recurrent = recurrent if isinstance(recurrent, Weights) else Dense(recurrent)
+        like = next(self.recurrent.parameters())
+        shape = (self.neurons, self.channels)
+        for name, vectors in (("encoders", encoders), ("decoders", decoders)):
+            if vectors.shape != shape:
+                raise InputError(f"{name}: shape {tuple(vectors.shape)}; allowed: {shape}, (neurons, channels)")
+        self.encoders = nn.Parameter(encoders.detach().to(like, copy=True))
+        self.decoders = nn.Parameter(decoders.detach().to(like, copy=True))
+        self.f = make(f).to(like)
+        for name, values in self.f.named_buffers():
+            if values.ndim and len(values) != self.neurons:
+                raise InputError(f"{self.f.name}.{name}: {len(values)} values; allowed: 1 or {self.neurons}")
+        self.register_buffer("active", None, persistent=False)
+
+    @property
+    def neurons(self) -> int:
+        return self.recurrent.neurons
+
+    @property
+    def channels(self) -> int:
+        return self.task.channels
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.encoders.dtype
+
+    def steps(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
+        encoders, h = self._transmitting_encoders(), initial
+        for x in inputs.unbind(1):
+            # from rest, W(x e) = x (W e): no product of n x n x batch
+            nu = x @ self.recurrent(encoders.T) if h is None else self.recurrent(torch.addmm(h, x, encoders.T))
+            h = self.f(nu)
+            if self.active is not None:
+                h = h * self.active
+            yield nu, h
+
+    def forward(self, inputs: Tensor, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """States (batch, time, neurons) and the last one (1, batch, neurons), from inputs (batch, time, channels).
+
+        Without the batch dimension: (time, neurons) and (1, neurons). `initial` has the shape of the last state.
+        """
+        if inputs.ndim == 2:
+            h, last = self(inputs[None], None if initial is None else initial[None])
+            return h[0], last[0]
+        inputs, start = self._checked(inputs, initial)
+        states = [h for _, h in self.steps(inputs, start)]
+        return torch.stack(states, dim=1), states[-1][None]
+
+    def currents(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+        r"""$\nu_t$, (batch, time, neurons)."""
+        inputs, start = self._checked(inputs, initial)
+        return torch.stack([nu for nu, _ in self.steps(inputs, start)], dim=1)
+
+    def readout(self, states: Tensor) -> Tensor:
+        r"""$y_c = d_c \cdot h$, (..., channels) from states (..., neurons)."""
+        return states @ self.decoders
+
+    def outputs(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+        r"""$y_{c,t}$, (batch, time, channels), without storing the states: for sequences of any length."""
+        inputs, start = self._checked(inputs, initial)
+        return torch.stack([self.readout(h) for _, h in self.steps(inputs, start)], dim=1)
+
+    def silenced(self, neurons: Sequence[int] | Tensor) -> Self:
+        """The same network, weights shared, in which the given neurons transmit nothing: no activity, no input."""
+        index = torch.as_tensor(neurons, dtype=torch.long)
+        if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < self.neurons):
+            raise InputError(f"neurons: {index.tolist()}; allowed: indices from 0 to {self.neurons - 1}")
+        quiet = copy.copy(self)
+        quiet._buffers = dict(self._buffers)
+        quiet.active = torch.ones_like(self.encoders[:, 0]).index_fill(0, index.to(self.encoders.device), 0)
+        return quiet
+
+    def to_torch(self) -> tuple[nn.RNN, nn.Linear]:
+        """The same network as a `torch.nn.RNN` and its linear readout: weight_hh = W, weight_ih = W E."""
+        if self.f.name not in ("relu", "tanh"):
+            raise InputError(f"activation: {self.f.name!r}; allowed: 'relu' or 'tanh', the two that torch.nn.RNN has")
+        if self.active is not None:
+            raise InputError("network: has silenced neurons; allowed: a whole network")
+        options = {"dtype": self.dtype, "device": self.encoders.device}
+        rnn = nn.RNN(self.channels, self.neurons, nonlinearity=self.f.name, bias=False, batch_first=True, **options)
+        readout = nn.Linear(self.neurons, self.channels, bias=False, **options)
+        with torch.no_grad():
+            fed = self.recurrent(self.encoders.T).T
+            rnn.load_state_dict({"weight_hh_l0": self.recurrent.matrix(), "weight_ih_l0": fed})
+            readout.weight.copy_(self.decoders.T)
+        return rnn, readout
+
+    @classmethod
+    def from_torch(cls, rnn: nn.RNN, readout: nn.Linear, task: Integration, tolerance: float = 1e-5) -> Self:
+        """The network of a `torch.nn.RNN`: encoders solve $W E$ = weight_ih, to a relative residual of `tolerance`.
+
+        Refuses what the paper's network can't be: several layers or directions, biases, inputs outside W's range.
+        """
+        kind = type(rnn).__name__
+        if not isinstance(rnn, nn.RNN) or rnn.num_layers != 1 or rnn.bidirectional:
+            layers = f" with {rnn.num_layers} layers" if isinstance(rnn, nn.RNNBase) else ""
+            raise InputError(f"rnn: {kind}{layers}; allowed: a torch.nn.RNN with one layer and one direction")
+        for name, bias in (*rnn.named_parameters(), *readout.named_parameters()):
+            if "bias" in name and bool(bias.any()):
+                raise InputError(f"{name}: is not zero; allowed: a network without biases")
+        weights = rnn.state_dict()
+        w, fed = weights["weight_hh_l0"], weights["weight_ih_l0"]
+        encoders = torch.linalg.lstsq(w.double(), fed.double(), driver="gelsd").solution
+        residual = float((w.double() @ encoders - fed).norm() / fed.norm())
+        if not residual <= tolerance:
+            raise InputError(
+                f"weight_ih: {residual:.2g} of it lies outside the range of weight_hh; allowed: {tolerance:.2g}, "
+                "because the paper's network feeds its inputs through W"
+            )
+        return cls(task, encoders, readout.weight.detach().T, w, rnn.nonlinearity)
+
+    def _transmitting_encoders(self) -> Tensor:
+        return self.encoders if self.active is None else self.encoders * self.active[:, None]
+
+    def _checked(self, inputs: Tensor, initial: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        if inputs.ndim != 3 or inputs.shape[2] != self.channels or inputs.shape[1] == 0:
+            allowed = f"(batch, time, {self.channels}) with at least one time step"
+            raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")
+        if initial is None:
+            return inputs, None
+        if initial.shape != (1, len(inputs), self.neurons):
+            raise InputError(
+                f"initial: shape {tuple(initial.shape)}; allowed: (1, {len(inputs)}, {self.neurons}), as torch.nn.RNN"
+            )
+        return inputs, initial[0]

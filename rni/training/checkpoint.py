@@ -1,0 +1,76 @@
+"""Checkpoints: what a killed training needs to go on to the same bits."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Generator, Tensor
+
+from rni.errors import InputError
+from rni.files import read_tensors, write_tensors
+from rni.network import Network
+from rni.training.optimizers import Optimizer
+
+FORMAT = "rni-checkpoint/1"
+
+
+@dataclass
+class Checkpoint:
+    """A file, written atomically every `seconds`; `key` names the run, so that no other run continues from it."""
+
+    path: Path
+    key: str = ""
+    seconds: float = 30.0
+    _last: float = field(default_factory=time.monotonic, init=False)
+
+    def due(self) -> bool:
+        return time.monotonic() - self._last >= self.seconds
+
+    def save(self, net: Network, optimizer: Optimizer, generator: Generator, losses: list[float]) -> None:
+        tensors: dict[str, Tensor] = {f"network.{k}": v for k, v in net.state_dict().items()}
+        tensors |= {f"optimizer.{k}": v for k, v in optimizer.state().items()}
+        tensors |= {"generator": generator.get_state(), "losses": torch.tensor(losses, dtype=torch.float64)}
+        write_tensors(self.path, tensors, {"format": FORMAT, "key": self.key})
+        self._last = time.monotonic()
+
+    def resume(self, net: Network, optimizer: Optimizer, generator: Generator) -> list[float]:
+        """Put everything back as it was, and return the losses so far; an empty list where there is no checkpoint."""
+        if not self.path.exists():
+            return []
+        tensors, header = read_tensors(self.path)
+        if header.get("format") != FORMAT or header.get("key") != self.key:
+            raise InputError(
+                f"{self.path}: a checkpoint of another run or version ({json.dumps(header)[:200]}); "
+                "allowed: one of the same specification; remove the file to start afresh"
+            )
+        net.load_state_dict(_under("network.", tensors))
+        optimizer.restore(_under("optimizer.", tensors))
+        generator.set_state(tensors["generator"])
+        return tensors["losses"].tolist()
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def held_interrupt(*, hold: bool) -> Iterator[Callable[[], bool]]:
+    """Hold Ctrl-C back until the step is whole, so that what is saved can go on to the same bits; ask if it came."""
+    if not hold or threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    came = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: came.set())
+    try:
+        yield came.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}

@@ -1,0 +1,130 @@
+r"""The recurrent matrix W in its forms. W[i, j] is the weight from neuron j to neuron i.
+
+States are rows here, (batch, neurons): `forward` gives $W h$ for each of them, `pull_back` gives $W^\dagger\delta$.
+"""
+
+import torch
+from torch import Generator, Tensor, nn
+
+from rni.errors import InputError
+
+
+class Weights(nn.Module):
+    """A recurrent matrix of any form."""
+
+    neurons: int
+
+    def forward(self, states: Tensor) -> Tensor:
+        r"""$W h$ for each row h of (..., neurons)."""
+        raise NotImplementedError
+
+    def pull_back(self, errors: Tensor) -> Tensor:
+        r"""$W^\dagger \delta$ for each row $\delta$ of (..., neurons)."""
+        raise NotImplementedError
+
+    def matrix(self) -> Tensor:
+        """W itself, (neurons, neurons)."""
+        raise NotImplementedError
+
+    def factors(self) -> tuple[Tensor, Tensor] | None:
+        """(left, right) with W = left @ right.T where the form is factored, else None."""
+        return None
+
+    def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
+        r"""$W \leftarrow W - \eta\, l^\dagger r$ for a gradient left.T @ right, and back to the form's constraint."""
+        raise InputError(f"weights: {type(self).__name__}; allowed: Dense or Dale for training")
+
+    def project_(self) -> None:
+        """Restore the constraint that the form stands for; none by default."""
+
+
+class Dense(Weights):
+    """All n x n weights, free."""
+
+    def __init__(self, value: Tensor):
+        super().__init__()
+        if value.ndim != 2 or value.shape[0] != value.shape[1]:
+            raise InputError(f"recurrent: shape {tuple(value.shape)}; allowed: (neurons, neurons)")
+        self.value = nn.Parameter(value.detach().clone())
+        self.neurons = len(value)
+
+    def forward(self, states: Tensor) -> Tensor:
+        return states @ self.value.T
+
+    def pull_back(self, errors: Tensor) -> Tensor:
+        return errors @ self.value
+
+    def matrix(self) -> Tensor:
+        return self.value
+
+    @torch.no_grad()
+    def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
+        self.value.addmm_(left.T, right, alpha=-learning_rate)  # one fused product, no n x n temporary
+        self.project_()
+
+
+class Dale(Dense):
+    """Each neuron excites or inhibits: column j of W has the sign of neuron j, +1 or -1 in `signs` (neurons,)."""
+
+    signs: Tensor
+
+    def __init__(self, value: Tensor, signs: Tensor):
+        super().__init__(value)
+        if signs.shape != (self.neurons,) or not bool((signs.abs() == 1).all()):
+            raise InputError(f"signs: shape {tuple(signs.shape)}; allowed: ({self.neurons},), each +1 or -1")
+        self.register_buffer("signs", signs.to(value.dtype))
+        self.project_()
+
+    @torch.no_grad()
+    def project_(self) -> None:
+        """Set to 0 every weight whose sign is not its column's: the paper's projection after each step."""
+        inhibitory = self.signs < 0
+        self.value.copy_(torch.where(inhibitory, self.value.clamp(max=0), self.value.clamp(min=0)))
+
+
+class LowRank(Weights):
+    """W = left @ right.T, both (neurons, rank): products cost n x rank and W is never formed."""
+
+    def __init__(self, left: Tensor, right: Tensor):
+        super().__init__()
+        if left.ndim != 2 or left.shape != right.shape:
+            raise InputError(
+                f"recurrent_left: shape {tuple(left.shape)}, recurrent_right: shape {tuple(right.shape)}; "
+                "allowed: both (neurons, rank)"
+            )
+        self.left = nn.Parameter(left.detach().clone())
+        self.right = nn.Parameter(right.detach().clone())
+        self.neurons = len(left)
+
+    def forward(self, states: Tensor) -> Tensor:
+        return (states @ self.right) @ self.left.T
+
+    def pull_back(self, errors: Tensor) -> Tensor:
+        return (errors @ self.left) @ self.right.T
+
+    def matrix(self) -> Tensor:
+        return self.left @ self.right.T
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        return self.left, self.right
+
+
+def random_matrix(
+    neurons: int, radius: float, generator: Generator | None = None, signs: Tensor | None = None
+) -> Tensor:
+    """A Gaussian matrix rescaled to the given spectral radius, float64; 0 for radius 0; with Dale's signs if given."""
+    if radius == 0:
+        return torch.zeros(neurons, neurons, dtype=torch.float64)
+    value = torch.randn(neurons, neurons, generator=generator, dtype=torch.float64)
+    if signs is not None:
+        value = value.abs() * signs
+    return value * (radius / torch.linalg.eigvals(value).abs().max())
+
+
+def dale_signs(neurons: int, inhibitory: float, generator: Generator | None = None) -> Tensor:
+    """(neurons,) of +1 and -1, the given fraction of them -1, drawn without order."""
+    if not 0 <= inhibitory <= 1:
+        raise InputError(f"inhibitory: {inhibitory}; allowed: a fraction from 0 to 1")
+    signs = torch.ones(neurons, dtype=torch.float64)
+    signs[torch.randperm(neurons, generator=generator)[: round(inhibitory * neurons)]] = -1
+    return signs

@@ -1,0 +1,24 @@
+import pytest
+import torch
+
+import rni
+from rni import vectors
+
+torch.set_num_threads(2)
+
+
+@pytest.fixture
+def generator():
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def small(generator):
+    """A small network in float64 with weights away from any kink: `small(activation, decays=...)`."""
+
+    def make(f="relu", decays=(0.9, 0.8), neurons=12, radius=0.9, scales=None):
+        task = rni.Integration(decays, scales)
+        w = radius * torch.randn(neurons, neurons, generator=generator, dtype=torch.float64) / neurons**0.5
+        return rni.Network(task, *vectors.independent(neurons, task.channels, generator), w, f)
+
+    return make

@@ -1,0 +1,148 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from rni import load
+from rni.cli import main
+
+CONFIG = """
+[task]
+decays = [0.9, 0.8]
+[network]
+neurons = 80
+[training]
+steps = 30
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "run.toml").write_text(CONFIG)
+    return tmp_path / "run.toml"
+
+
+@pytest.fixture
+def rni(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rni", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def trained(rni, config, tmp_path):
+    assert rni("train", config, "--out", "net.safetensors")[0] == 0
+    return tmp_path / "net.safetensors"
+
+
+def test_train_analyze_simulate_export(rni, trained, tmp_path):
+    code, out, _ = rni("analyze", trained)
+    assert code == 0
+    assert "relative error, bursts, 2000 steps" in out
+    code, out, _ = rni("analyze", trained, "--json")
+    assert set(json.loads(out)["errors"]) == {"white noise", "bursts"}
+
+    x = np.random.default_rng(0).normal(size=(3, 50, 2))
+    np.save(tmp_path / "x.npy", x)
+    assert rni("simulate", trained, "--inputs", "x.npy", "--out", "y.npy")[0] == 0
+    net = load(trained)
+    inputs = torch.as_tensor(x, dtype=torch.float32)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), net.outputs(inputs).detach().numpy())
+    np.save(tmp_path / "x.npy", x[0])
+    assert rni("simulate", trained, "--inputs", "x.npy", "--out", "y.npy")[0] == 0
+    assert np.load(tmp_path / "y.npy").shape == (50, 2)
+
+    assert rni("export", trained, "--to", "torch")[0] == 0
+    modules = nn.ModuleDict({"rnn": nn.RNN(2, 80, nonlinearity="relu", bias=False, batch_first=True)})
+    modules["readout"] = nn.Linear(80, 2, bias=False)
+    modules.load_state_dict(torch.load(tmp_path / "net.pt", weights_only=True))
+    torch.testing.assert_close(modules["readout"](modules["rnn"](inputs)[0]), net.outputs(inputs))
+
+
+def test_flags_override_the_file(rni, config, tmp_path):
+    out = tmp_path / "net.safetensors"
+    flags = ["--neurons", "50", "--training.steps=3", "--activation", "linear", "--decays", "[0.5]", "--seed", "9"]
+    assert rni("train", config, "--out", out, *flags)[0] == 0
+    net = load(out)
+    assert (net.neurons, net.f.name, net.task.decays) == (50, "linear", (0.5,))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "run.toml", "--neurons", "x"], "rni: Specification.network.neurons: 'x'; allowed: integer"),
+        (["train", "run.toml", "--nurons", "5"], "rni: nurons: no such field; allowed: seed"),
+        (["train", "run.toml", "--neurons"], "rni: --neurons: no value"),
+        (["train", "run.toml", "five"], "rni: five: unexpected"),
+        (["train", "none.toml"], "rni: none.toml: no such file"),
+        (["train", "x.npy"], "rni: x.npy: "),
+        (["analyze", "none.safetensors"], "rni: none.safetensors: no such file"),
+        (["analyze", "run.toml"], "rni: run.toml: truncated, or not safetensors"),
+        (["export", "net.safetensors", "--to", "nengo"], "rni: --to: 'nengo'; allowed: torch"),
+        (["export", "net.safetensors", "--out", "net.h5"], "rni: --out: 'net.h5'; allowed: a name that ends in .pt"),
+        (["simulate", "net.safetensors", "--inputs", "none.npy", "--out", "y.npy"], "rni: none.npy: "),
+        (["simulate", "net.safetensors", "--inputs", "run.toml", "--out", "y.npy"], "rni: run.toml: "),
+        (["simulate", "net.safetensors", "--inputs", "x.npy", "--out", "y.npy"], "rni: x.npy: float64 of shape (4,)"),
+    ],
+)
+def test_a_wrong_call_is_answered_in_one_line_without_a_traceback(rni, trained, tmp_path, arguments, message):
+    np.save(tmp_path / "x.npy", np.zeros(4))
+    code, _, err = rni(*arguments)
+    assert code == 2
+    assert err.startswith(message)
+    assert all(line.startswith("rni: ") for line in err.splitlines())
+
+
+def test_a_diverging_training_says_when_and_where_its_work_is(rni, config):
+    code, _, err = rni("train", config, "--learning-rate", "500")
+    assert code == 2
+    assert "rni: training diverged at step 1: loss" in err
+    assert "learning_rate: 500; allowed: a smaller one" in err
+    assert "rni: weights and losses up to then are in network.safetensors." in err
+
+
+def test_a_killed_training_goes_on_where_it_was(config, tmp_path):
+    """SIGINT saves; the same command then ends with the bits of an undisturbed run."""
+    command = [sys.executable, "-c", "from rni.cli import main; main()", "train", str(config), "--steps", "6000"]
+
+    def start(out):
+        return subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE, text=True)
+
+    whole = start(tmp_path / "whole.safetensors")
+    disturbed = start(tmp_path / "net.safetensors")
+    assert disturbed.stderr is not None
+    assert disturbed.stderr.readline() == "training for 6000 steps\n"
+    time.sleep(1)
+    os.kill(disturbed.pid, signal.SIGINT)
+    _, err = disturbed.communicate(timeout=60)
+    assert disturbed.returncode == 130, err
+    assert "the same command goes on from" in err
+    assert len(list(tmp_path.glob("net.safetensors.*.checkpoint"))) == 1
+    for process in (start(tmp_path / "net.safetensors"), whole):
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert (tmp_path / "net.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_help_does_not_wait_for_torch():
+    code = "import sys, rni.cli; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

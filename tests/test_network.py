@@ -1,0 +1,93 @@
+import pytest
+import torch
+from torch import nn
+
+from rni import InputError, Integration, Network
+from rni.task import white_noise
+
+
+def test_states_follow_the_update_equation(small, generator):
+    net = small("sigmoid")
+    x = white_noise(3, 6, 2, generator, dtype=torch.float64)
+    h, last = net(x)
+    state = torch.zeros(3, net.neurons, dtype=torch.float64)
+    w = net.recurrent.matrix()
+    for t in range(6):
+        current = (state + x[:, t] @ net.encoders.T) @ w.T
+        state = torch.sigmoid(50 * (current - 0.1))
+        torch.testing.assert_close(net.currents(x)[:, t], current)
+        torch.testing.assert_close(h[:, t], state)
+    assert torch.equal(last[0], h[:, -1])
+    torch.testing.assert_close(net.outputs(x), h @ net.decoders)
+
+
+def test_it_is_called_like_torch_rnn(small, generator):
+    net = small("tanh")
+    rnn = nn.RNN(2, net.neurons, batch_first=True, dtype=torch.float64)
+    x = white_noise(4, 5, 2, generator, dtype=torch.float64)
+    for inputs in (x, x[0]):
+        (h, last), (rnn_h, rnn_last) = net(inputs), rnn(inputs)
+        assert h.shape == rnn_h.shape
+        assert last.shape == rnn_last.shape
+    first, middle = net(x[:, :2])
+    second, _ = net(x[:, 2:], middle)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), net(x)[0])
+
+
+@pytest.mark.parametrize("f", ["relu", "tanh"])
+def test_torch_rnn_is_the_same_network_both_ways(small, generator, f):
+    net = small(f)
+    x = white_noise(4, 30, 2, generator, dtype=torch.float64)
+    rnn, readout = net.to_torch()
+    torch.testing.assert_close(readout(rnn(x)[0]), net.outputs(x), rtol=1e-10, atol=1e-12)
+    back = Network.from_torch(rnn, readout, net.task)
+    torch.testing.assert_close(back.outputs(x), net.outputs(x), rtol=1e-8, atol=1e-10)
+    assert back.f.name == f
+
+
+def test_what_torch_rnn_can_not_be_is_refused(small):
+    task, readout = Integration((0.9, 0.8)), nn.Linear(12, 2, bias=False)
+    with pytest.raises(InputError, match="'sigmoid'; allowed: 'relu' or 'tanh'"):
+        small("sigmoid").to_torch()
+    with pytest.raises(InputError, match=r"GRU with 1 layers; allowed: a torch\.nn\.RNN"):
+        Network.from_torch(nn.GRU(2, 12), readout, task)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="RNN with 2 layers"):
+        Network.from_torch(nn.RNN(2, 12, num_layers=2), readout, task)
+    with pytest.raises(InputError, match="bias_ih_l0: is not zero"):
+        Network.from_torch(nn.RNN(2, 12), readout, task)
+    rnn = nn.RNN(2, 12, bias=False)
+    nn.init.zeros_(rnn.weight_hh_l0)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="outside the range of weight_hh"):
+        Network.from_torch(rnn, readout, task)
+
+
+def test_silenced_neurons_transmit_nothing(small, generator):
+    net = small("relu")
+    x = white_noise(3, 8, 2, generator, dtype=torch.float64)
+    quiet = net.silenced([0, 5])
+    h, _ = quiet(x)
+    assert not h[..., [0, 5]].any()
+    keep = [i for i in range(12) if i not in (0, 5)]
+    w = net.recurrent.matrix()[keep][:, keep]
+    smaller = Network(net.task, net.encoders[keep], net.decoders[keep], w)
+    torch.testing.assert_close(quiet.outputs(x), smaller.outputs(x))
+    assert net.active is None
+    with pytest.raises(InputError, match="indices from 0 to 11"):
+        net.silenced([12])
+
+
+def test_dtype_follows_torch(small, generator):
+    net = small("sigmoid").float()
+    assert net.dtype == torch.float32
+    assert net.outputs(white_noise(1, 3, 2, generator)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 1), (3, 0, 2), (2,)])
+def test_inputs_of_a_wrong_shape_are_refused(small, shape):
+    with pytest.raises(InputError, match=r"allowed: \(batch, time, 2\)"):
+        small().outputs(torch.zeros(shape, dtype=torch.float64))
+
+
+def test_vectors_of_a_wrong_shape_are_refused():
+    with pytest.raises(InputError, match=r"decoders: shape \(4, 2\); allowed: \(4, 1\)"):
+        Network(Integration(0.9), torch.zeros(4, 1), torch.zeros(4, 2), torch.zeros(4, 4))

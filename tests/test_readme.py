@@ -1,0 +1,54 @@
+"""What the README and the examples show works as shown."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def block(language: str, contains: str) -> str:
+    blocks = re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+    return next(text for text in blocks if contains in text)
+
+
+def test_the_python_example_runs(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", block("python", "import rni")], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 0.1
+    assert (tmp_path / "integrator.safetensors").exists()
+
+
+def test_the_command_line_example_runs(tmp_path):
+    script = block("sh", "rni train")
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "relative error, bursts, 2000 steps" in done.stdout
+    assert (tmp_path / "two.pt").exists()
+
+
+def test_the_picture_is_there():
+    for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README):
+        assert (ROOT / name).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("link", re.findall(r"(?<!!)\[[^]]*\]\(([^)h#][^)]*)\)", README))
+def test_links_lead_somewhere(link):
+    assert (ROOT / link).exists()
+
+
+def test_the_two_channel_example_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    import two_channels
+
+    two_channels.main(tmp_path / "two_channels.png", neurons=100, steps=100)
+    assert (tmp_path / "two_channels.png").stat().st_size > 10_000

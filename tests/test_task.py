@@ -1,0 +1,68 @@
+import pytest
+import torch
+from scipy.signal import lfilter
+
+from rni import InputError, Integration
+from rni.task import bursts, correlated_noise, pulses, white_noise
+
+
+def test_targets_are_the_discounted_sum_of_the_inputs(generator):
+    task = Integration((0.9, 0.5), (2.0, 0.3))
+    x = white_noise(3, 40, 2, generator, dtype=torch.float64)
+    targets = task.targets(x)
+    for c, (decay, scale) in enumerate(zip(task.decays, task.scales, strict=True)):
+        for t in range(40):
+            terms = [scale * decay ** (k + 1) * x[:, t - k, c] for k in range(t + 1)]
+            torch.testing.assert_close(targets[:, t, c], sum(terms), rtol=1e-12, atol=1e-12)
+
+
+def test_targets_of_long_sequences_agree_with_a_filter_from_scipy(generator):
+    x = white_noise(2, 5000, 1, generator, dtype=torch.float64)
+    expected = lfilter([0.999 * 1.5], [1, -0.999], x[..., 0].numpy(), axis=1)
+    torch.testing.assert_close(Integration(0.999, 1.5).targets(x)[..., 0], torch.tensor(expected))
+
+
+@pytest.mark.parametrize("decays", [(), (1.1,), (-0.1,), (float("nan"),)])
+def test_decays_outside_the_unit_interval_are_refused(decays):
+    with pytest.raises(InputError, match=r"decays.*between 0 and 1"):
+        Integration(decays)
+
+
+def test_one_scale_for_each_decay():
+    with pytest.raises(InputError, match="2 scales; allowed: 1"):
+        Integration((0.9,), (1.0, 2.0))
+
+
+def test_largest_integral_is_the_fixed_point_of_a_constant_input():
+    task = Integration((0.8, 1.0))
+    assert task.largest_integral() == (pytest.approx(4.0), float("inf"))
+    assert task.targets(torch.ones(1, 500, 2, dtype=torch.float64))[0, -1, 0] == pytest.approx(4.0)
+
+
+def test_correlated_noise_has_the_covariance_asked_for(generator):
+    covariance = torch.tensor([[1.0, 0.6, 0.1], [0.6, 2.0, 0.5], [0.1, 0.5, 1.0]])
+    x = correlated_noise(200_000, 2, covariance, generator)
+    flat = x[:, :, 0]
+    torch.testing.assert_close(flat.T @ flat / len(x), covariance, atol=0.02, rtol=0)
+    assert (x[:, :, 0].T @ x[:, :, 1]).abs().max() / len(x) < 0.02
+
+
+def test_a_covariance_that_is_none_is_refused():
+    with pytest.raises(InputError, match="negative eigenvalues"):
+        correlated_noise(1, 1, torch.tensor([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_pulses_are_sparse(generator):
+    x = pulses(50, 1000, 2, 0.05, generator)
+    assert (x != 0).float().mean() == pytest.approx(0.05, abs=0.005)
+
+
+def test_bursts_alternate_stretches_of_one_sign_and_quiet(generator):
+    x = bursts(200, 1000, 2, generator)
+    assert set(x.unique().tolist()) == {-1.0, 0.0, 1.0}
+    sums = x.unfold(1, 25, 1).sum(-1).abs()
+    assert (sums >= 20).float().mean() > 0.05  # whole bursts
+    assert (sums <= 3).float().mean() > 0.3  # quiet in between
+    assert x.mean().abs() < 0.02
+    quiet_only = bursts(200, 1000, 1, generator, starts=0.0, density=0.0)
+    assert (quiet_only != 0).float().mean() == pytest.approx(0.1, abs=0.01)

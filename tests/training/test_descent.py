@@ -1,0 +1,116 @@
+import pytest
+import torch
+
+from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, train, vectors
+from rni.training import Adam, Checkpoint, GradientDescent
+
+TASK = Integration((0.9, 0.8))
+
+
+def fresh(f="relu", neurons=60, dtype=torch.float32):
+    encoders, decoders = vectors.independent(neurons, 2, torch.Generator().manual_seed(3))
+    return Network(TASK, encoders, decoders, torch.zeros(neurons, neurons, dtype=dtype), f)
+
+
+def options(optimizer, steps=60, **more):
+    rate = 0.01 if isinstance(optimizer, GradientDescent) else 1e-3
+    generator = torch.Generator().manual_seed(5)
+    return {"optimizer": optimizer, "learning_rate": rate, "steps": steps, "generator": generator, **more}
+
+
+@pytest.mark.parametrize("trained", ["recurrent", "recurrent+decoders", "all"])
+def test_descent_takes_the_steps_that_torch_sgd_takes(trained):
+    ours, theirs = fresh(dtype=torch.float64), fresh(dtype=torch.float64)
+    loss = BatchLoss(TASK, 3, 16)
+    train(ours, loss, train=trained, **options(GradientDescent()))
+    count = {"recurrent": 1, "recurrent+decoders": 2, "all": 3}[trained]
+    sgd = torch.optim.SGD([theirs.recurrent.value, theirs.decoders, theirs.encoders][:count], lr=0.01)
+    generator = torch.Generator().manual_seed(5)
+    for _ in range(60):
+        sgd.zero_grad()
+        loss.value(theirs, loss.draw(generator, torch.float64)).backward()
+        sgd.step()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-11)
+
+
+def test_adam_takes_the_steps_that_torch_adam_takes():
+    ours, theirs = fresh(dtype=torch.float64), fresh(dtype=torch.float64)
+    loss = BatchLoss(TASK, 3, 16)
+    train(ours, loss, train="recurrent+decoders", **options(Adam()))
+    adam = torch.optim.Adam([theirs.recurrent.value, theirs.decoders], lr=1e-3)
+    generator = torch.Generator().manual_seed(5)
+    for _ in range(60):
+        adam.zero_grad()
+        loss.value(theirs, loss.draw(generator, torch.float64)).backward()
+        adam.step()
+    torch.testing.assert_close(ours.recurrent.matrix(), theirs.recurrent.matrix(), rtol=1e-6, atol=1e-8)
+
+
+def test_relu_training_leaves_the_null_start_because_its_slope_at_zero_is_one_half():
+    losses = train(fresh(), BatchLoss(TASK, 3, 16), **options(GradientDescent(), 200))
+    assert losses[-1] < 0.2 * losses[0]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("optimizer", [GradientDescent, Adam])
+def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, optimizer):
+    loss = BatchLoss(TASK, 3, 16)
+    whole = fresh()
+    expected = train(whole, loss, train="all", schedule="cosine", **options(optimizer()))
+
+    def kill(step, value, net):
+        if step == 37:
+            raise Killed
+
+    checkpoint = Checkpoint(tmp_path / "run.checkpoint", "key", seconds=0)
+    interrupted = options(optimizer(), callbacks=[kill], checkpoint=checkpoint)
+    with pytest.raises(Killed):
+        train(fresh(), loss, train="all", schedule="cosine", **interrupted)
+    resumed = fresh()
+    seen = []
+    go_on = options(optimizer(), checkpoint=checkpoint, callbacks=[lambda step, value, net: seen.append(step)])
+    losses = train(resumed, loss, train="all", schedule="cosine", **go_on)
+    assert seen[0] == 37
+    assert losses == expected
+    assert all(torch.equal(a, b) for a, b in zip(resumed.parameters(), whole.parameters(), strict=True))
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    net, generator = fresh(), torch.Generator()
+    Checkpoint(path, "one").save(net, GradientDescent(), generator, [1.0])
+    with pytest.raises(InputError, match="another run"):
+        Checkpoint(path, "two").resume(net, GradientDescent(), generator)
+
+
+@pytest.mark.parametrize("optimizer", [GradientDescent, Adam])
+def test_divergence_names_step_loss_and_learning_rate_and_keeps_what_was_done(tmp_path, optimizer):
+    checkpoint = Checkpoint(tmp_path / "run.checkpoint")
+    net = fresh()
+    with pytest.raises(Diverged, match=r"step \d+: loss .* learning_rate: 50") as caught:
+        train(net, BatchLoss(TASK, 3, 16), **options(optimizer()) | {"learning_rate": 50.0, "checkpoint": checkpoint})
+    assert len(caught.value.losses) == caught.value.step > 0
+    assert checkpoint.resume(fresh(), optimizer(), torch.Generator()) == caught.value.losses
+
+
+def test_training_stops_at_the_loss_asked_for():
+    losses = train(fresh(), BatchLoss(TASK, 3, 64), stop_loss=0.3, **options(GradientDescent(), 5000))
+    assert losses[-1] < 0.3 <= losses[-2]
+    assert len(losses) < 5000
+
+
+def test_linear_descent_on_the_averaged_loss_finds_a_generalizing_integrator(generator):
+    net = fresh("linear", dtype=torch.float64)
+    losses = train(net, AveragedLoss(TASK, 3), learning_rate=0.02, steps=20000, stop_loss=1e-24)
+    assert losses[-1] < 1e-20
+    x = torch.randn(4, 300, 2, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(net.outputs(x), TASK.targets(x), rtol=1e-7, atol=1e-7)
+
+
+def test_silenced_networks_are_not_trained():
+    with pytest.raises(InputError, match="silenced"):
+        train(fresh().silenced([0]), BatchLoss(TASK), **options(GradientDescent()))
