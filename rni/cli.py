@@ -1,6 +1,7 @@
 """The command line. torch is imported by the commands that need it, so that help comes at once."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -157,9 +158,7 @@ def _match_threads(neurons: int) -> None:
 
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:
-    """Flags such as `--neurons 500` or `--network.neurons=500`, their values read as TOML or else as text."""
-    import tomllib
-
+    """Flags such as `--neurons 500` or `--network.neurons=500`."""
     values: dict[str, Any] = {}
     rest = list(arguments)
     while rest:
@@ -170,12 +169,19 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
             if not rest:
                 raise InputError(f"{flag}: no value; allowed: {flag} VALUE")
             text = rest.pop(0)
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except (tomllib.TOMLDecodeError, KeyError):
-            value = text
-        values[flag.removeprefix("--").replace("-", "_")] = value
+        values[flag.removeprefix("--").replace("-", "_")] = _value(text)
     return values
+
+
+def _value(text: str) -> Any:
+    """What a flag says: TOML, or a number as people write it (.5), or else text."""
+    import tomllib
+
+    with suppress(tomllib.TOMLDecodeError, KeyError):
+        return tomllib.loads(f"value = {text}")["value"]
+    with suppress(ValueError):
+        return float(text)
+    return text
 
 
 def _show(analysis: "Analysis") -> None:

@@ -273,10 +273,10 @@ class Specification(_Part):
 
 
 def default_learning_rate(optimizer: str, scales: tuple[float, ...], duration: int) -> float:
-    r"""$0.5 / (s^2 T^3)$ for descent, the authors' 0.5 in the paper's normalisation; 5e-4 for Adam."""
+    r"""$1 / (D s^2 T^3)$ for descent, for two channels the authors' 0.5 in the paper's normalisation; 5e-4 for Adam."""
     if optimizer == "adam":
         return 5e-4
-    return 0.5 / (max(max(abs(s) for s in scales), 1e-3) ** 2 * duration**3)
+    return 1 / (len(scales) * max(max(abs(s) for s in scales), 1e-3) ** 2 * duration**3)
 
 
 def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def test_every_field_but_the_decays_has_a_default():
     specification = Specification.parse(MINIMAL)
     assert specification.network.neurons == 1000
     assert specification.task.scales == (1.0,)
-    assert specification.training.learning_rate == pytest.approx(0.0185, abs=1e-4)
+    assert specification.training.learning_rate == pytest.approx(1 / 27)
 
 
 def test_toml_out_is_the_same_specification_in(tmp_path):

@@ -1,0 +1,40 @@
+r"""How long must training sequences be for a minimum of the loss to be a generalizing integrator (section 3)?"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from rni.theory._arrays import matrix
+
+
+class LinearNetwork(NamedTuple):
+    """W (neurons, neurons), encoders and decoders (neurons, channels)."""
+
+    recurrent: Tensor
+    encoders: Tensor
+    decoders: Tensor
+
+
+def shortest_guaranteed_duration(recurrent: Any) -> int:
+    r"""$T \ge r + 1$: the shortest duration at which a minimum of this rank is a GI, whatever its vectors and channels.
+
+    Each entry of $\mu_q - S\Gamma^q$ is a sum of r + 1 exponentials at most, so it is 0 for good after r + 1 zeros.
+    """
+    return int(torch.linalg.matrix_rank(matrix(recurrent))) + 1
+
+
+def short_sighted_network(duration: int, decay: float, scale: float) -> LinearNetwork:
+    r"""$W = \mathrm{diag}(\lambda)$, $e = 1$,
+    $d_i = s\, \frac{\gamma}{\lambda_i} \prod_{j \ne i} \frac{\gamma - \lambda_j}{\lambda_i - \lambda_j}$.
+
+    A network of rank r = T that has $\mu_q = s\gamma^q$ for q = 1, ..., T and not for q = T + 1 (`decay` not 0): its
+    loss is exactly 0 with sequences of T steps, and it is not a GI. `duration` neurons, one channel.
+    """
+    rank = duration
+    eigenvalues = decay * torch.cos(torch.pi * (torch.arange(rank, dtype=torch.float64) + 0.5) / (2 * rank))
+    gaps = eigenvalues[:, None] - eigenvalues[None, :] + torch.eye(rank, dtype=torch.float64)
+    ratios = (decay - eigenvalues[None, :]) / gaps
+    lagrange = ratios.masked_fill(torch.eye(rank, dtype=torch.bool), 1.0).prod(1)
+    decoder = scale * decay / eigenvalues * lagrange
+    return LinearNetwork(torch.diag(eigenvalues), torch.ones(rank, 1, dtype=torch.float64), decoder[:, None])

@@ -1,0 +1,164 @@
+r"""Formulas and statements of the paper that do not hold as printed, each with what does. Every entry has a test of its
+name in `tests/theory/test_errata.py` that shows the corrected form holding and the printed one failing."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """`printed` and `corrected` are LaTeX with $ around formulas; `evidence` says what the test compares."""
+
+    id: str
+    where: str
+    printed: str
+    corrected: str
+    evidence: str
+
+
+_MANIFOLDS = "Appendix, Generalizing Integrators in the null initialization subspace"
+_CONVERGENCE = "Appendix, Minimum convergence time"
+_ALGEBRAIC = "Appendix, Algebraic convergence for specific scale value"
+_SPECIAL = "Appendix, Two special cases of null initialization"
+_PROXY = "Appendix, Single-channel ReLU proxy loss gradients and Hessian"
+_RANK_ONE_RELU = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
+
+ERRATA: tuple[Erratum, ...] = (
+    Erratum(
+        "order_of_vectors",
+        "Section 3, Special case of null-weight initialization",
+        r"$v_1 \equiv e,\ v_2 \equiv d$",
+        r"$v_1 \equiv d,\ v_2 \equiv e$",
+        r"$\mu_k = (\sqrt\Sigma\,\omega^k\sqrt\Sigma)_{12}$ and the closed forms of $\alpha_0, \beta_0, Z, g_1$ hold "
+        r"with the decoder first; with the encoder first both miss $d^\dagger W^k e$.",
+    ),
+    Erratum(
+        "multiplexing_capacity",
+        "Section 3, Case of multiple channels",
+        r"Multiplexing is possible as long as $D \le n$ and encoders and decoders each form free families.",
+        r"It is possible if and only if, in addition, $\mathrm{rank}(D^\dagger E - S) \le n - D$: always for "
+        r"$n \ge 2D$, for $n = D$ only if $d_c \cdot e_{c'} = s_c\,\delta_{cc'}$.",
+        r"For $n = D$ the first moments fix $W = D^{-\dagger} S\Gamma E^{-1}$, whose second moments are wrong for free "
+        r"families in general and right when $D^\dagger E = S$; for $D < n < 2D$ the Hankel matrix of the wanted "
+        r"moments has rank $D + \mathrm{rank}(D^\dagger E - S) > n$.",
+    ),
+    Erratum(
+        "same_vectors_sign",
+        _SPECIAL,
+        r"$\Delta w / \eta = P(w)$",
+        r"$\Delta w / \eta = -P(w)$",
+        r"Gradient of the averaged loss for e = d. With the printed sign the integrator, where $P' > 0$, would repel.",
+    ),
+    Erratum(
+        "same_vectors_stability",
+        _SPECIAL,
+        r"convergent only if $\eta < P'(\gamma/|e|^2)^{-1}$",
+        r"convergent if and only if $\eta < 2\,P'(\gamma/|e|^2)^{-1}$ (monotonic below half of that)",
+        r"Descent at 1.9 times the printed limit converges, at 2.1 times it does not. For T = 1 the printed limit "
+        r"would be half of the one printed a paragraph earlier.",
+    ),
+    Erratum(
+        "special_scale",
+        _MANIFOLDS,
+        r"integrators at scale $s = d^\dagger e / \gamma$",
+        r"integrators at scale $s = d^\dagger e$",
+        r"Matrices of both rank-2 manifolds are integrators of scale d.e and of no other.",
+    ),
+    Erratum(
+        "special_case_matrix",
+        _MANIFOLDS + ", case $u_1 = 0$",
+        r"$\omega = \begin{pmatrix} \lambda & 0 \\ (\gamma - \lambda) v & \gamma \end{pmatrix}$",
+        r"$\omega = \begin{pmatrix} \lambda & 0 \\ (\lambda - \gamma) v & \gamma \end{pmatrix}$",
+        r"Product $P\,\mathrm{diag}(\gamma, \lambda)\,P^{-1}$ with the modal matrix P given there.",
+    ),
+    Erratum(
+        "rank_two_manifold_entry",
+        _ALGEBRAIC,
+        r"last entry of $\mathcal{M}_{\beta_0}$: $\beta\lambda - \alpha_0\gamma$",
+        r"$\beta\lambda - \beta_0\gamma$",
+        r"Eigenvalues are $\gamma$ and $\lambda$ and the matrix is a generalizing integrator with the correction only.",
+    ),
+    Erratum(
+        "lowrank_hessian_factor",
+        "Appendix, Gradients and Hessian in the low-rank parametrization",
+        r"$\mathcal{H}_{ij,kl} = \sum_{qp} \chi_{qp}\,\partial_{ij}\mu_q\,\partial_{kl}\mu_p$",
+        r"$\mathcal{H}_{ij,kl} = 2\sum_{qp} \chi_{qp}\,\partial_{ij}\mu_q\,\partial_{kl}\mu_p$",
+        r"Automatic differentiation. With the printed Hessian the learning rate $1/\lambda_{max}$ would be at the edge "
+        r"of stability, $2/\lambda_{max}$ of the true one.",
+    ),
+    Erratum(
+        "taylor_factor",
+        _CONVERGENCE,
+        r"$\mathcal{L}(W^* + \delta W) = \sum \delta W_{ij}\,\mathcal{H}_{ij,kl}\,\delta W_{kl}$",
+        r"$\mathcal{L}(W^* + \delta W) = \frac12 \sum \delta W_{ij}\,\mathcal{H}_{ij,kl}\,\delta W_{kl}$",
+        r"Loss close to a minimum, with the Hessian that the printed update $\delta \to (1 - \eta\lambda)\,\delta$ "
+        r"needs.",
+    ),
+    Erratum(
+        "overlap_recipe",
+        _CONVERGENCE + ", footnote",
+        r"$d \leftarrow o\,e + (1 - o)\,d$, then rescaled: the overlap $d^\dagger e$ is close to $o$",
+        r"the cosine of d and e, which rescaling keeps, is $o / \sqrt{o^2 + (1 - o)^2}$",
+        r"Vectors drawn by the recipe: $o = 0.8$ gives a cosine of 0.970, $o = 0.4$ gives 0.555.",
+    ),
+    Erratum(
+        "slow_direction",
+        _ALGEBRAIC,
+        r"$\dot x = a x^2$, $x \sim \tau^{-1}$, $\mathcal{L} = O(x^2) \sim \tau^{-2}$",
+        r"$\dot x = -a x^3$, $x \sim \tau^{-1/2}$, $\mathcal{L} = O(x^4) \sim \tau^{-2}$",
+        r"Along a null direction of the Hessian the loss, never negative, has no quadratic and no cubic term. In "
+        r"descent from W = 0 at s = d.e the distance to the intersection falls with exponent -1/2, the loss "
+        r"with exponent -2.",
+    ),
+    Erratum(
+        "proxy_gradient",
+        _PROXY,
+        r"$2\,(W R(\pm We) \mp \gamma We)_i\,(R(\pm We) \mp s\gamma)_j$",
+        r"$2\,(W R(\pm We) \mp \gamma We)_i\,(R(\pm We) \mp \gamma e)_j$",
+        r"Automatic differentiation of the proxy loss.",
+    ),
+    Erratum(
+        "proxy_hessian_index",
+        _PROXY + r", Hessian of $\mathcal{L}^2$, fourth line",
+        r"$\delta_{jk}\,(W R(\pm We) \mp \gamma We)_i\,e_l\,\mathcal{H}(\pm We)$, the last factor without an index",
+        r"$\delta_{jk}\,(W R(\pm We) \mp \gamma We)_i\,e_l\,\mathcal{H}(\pm We)_k$",
+        r"Automatic differentiation: holds with index k (= j), fails with i, with l and with the factor left out.",
+    ),
+    Erratum(
+        "proxy_hessian_repeated_index",
+        _PROXY + ", full Hessian, third line",
+        r"$(R(-We) + \gamma e)_j\,(R(-We) + \gamma e)_j$",
+        r"$(R(-We) + \gamma e)_j\,(R(-We) + \gamma e)_l$",
+        r"Automatic differentiation; the printed term is not symmetric under $ij \Leftrightarrow kl$.",
+    ),
+    Erratum(
+        "proxy_hessian_heaviside",
+        _PROXY + ", full Hessian, fourth and fifth line",
+        r"$\delta_{jk}\,(W^2 e - 2\gamma We)_i\,e_l$ and $W_{ik}\,(We - 2\gamma e)_j\,e_l$",
+        r"$\delta_{jk}\,\sum_\pm \pm (W R(\pm We) \mp \gamma We)_i\,\mathcal{H}(\pm We)_k\,e_l$ and "
+        r"$W_{ik}\,\sum_\pm \pm (R(\pm We) \mp \gamma e)_j\,\mathcal{H}(\pm We)_k\,e_l$",
+        r"Automatic differentiation. The fifth line fails even at an exact integrator; the fourth is 0 there anyway.",
+    ),
+    Erratum(
+        "proxy_hessian_extra_factor",
+        _PROXY + ", full Hessian, last line",
+        r"$\delta_{ik}\,e_j e_l\,d^\dagger|We|\,\sum_a W_{ai}\,(W|We|)_a\,\delta(We)_i$",
+        r"$\delta_{ik}\,e_j e_l\,\sum_a W_{ai}\,(W|We|)_a\,\delta(We)_i$",
+        r"Automatic differentiation with a smooth rectifier, whose second derivative takes the place of the Dirac "
+        r"distribution.",
+    ),
+    Erratum(
+        "relu_singular_value",
+        "Section 4, Properties of the connection matrix",
+        r"$\sigma \ge 2\max(1, s)$, tight for scales far from 1",
+        r"$\sigma \ge 2\gamma\max(1, s)$, as in the appendix",
+        r"$W = 2\gamma\,d d^\dagger$ with $e = d$ balanced between signs is an exact ReLU integrator of scale 1 with "
+        r"$\sigma = 2\gamma < 2$.",
+    ),
+    Erratum(
+        "relu_left_overlap",
+        _RANK_ONE_RELU,
+        r"$d^\dagger l_\pm = \pm|d\,R(\pm d)|^2 \simeq \pm\frac12$ for $l = d$",
+        r"$d^\dagger l_\pm = \pm|R(\pm d)|^2 \simeq \pm\frac12$",
+        r"Random unit vector: the printed square is of order 1/n.",
+    ),
+)

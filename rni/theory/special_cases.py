@@ -1,0 +1,75 @@
+r"""Two cases in which descent from W = 0 is solved exactly (appendix "Two special cases of null initialization")."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+
+class OneStepDescent(NamedTuple):
+    r"""Sequences of one step (T = 1): $W = w\, d e^\dagger$ throughout. Exact for any learning rate."""
+
+    encoder_norm: float
+    decoder_norm: float
+    overlap: float  # d . e
+    decay: float
+    scale: float
+
+    @property
+    def fixed_point(self) -> float:
+        r"""$w^* = \frac{s\gamma}{|e|^2 |d|^2}$."""
+        return self.scale * self.decay / self._gain
+
+    @property
+    def stability_limit(self) -> float:
+        r"""Descent converges if and only if $\eta < |e|^{-2} |d|^{-2}$."""
+        return 1 / self._gain
+
+    @property
+    def final_decay(self) -> float:
+        r"""$\frac{\gamma s\, e\cdot d}{|e|^2 |d|^2}$: the scale is learned, the decay is the vectors' own."""
+        return self.fixed_point * self.overlap
+
+    def trajectory(self, learning_rate: float, steps: int) -> np.ndarray:
+        r"""$w^{(\tau)} = \frac{s\gamma}{|e|^2|d|^2} \left[1 - (1 - 2\eta |e|^2|d|^2)^\tau\right]$: (steps + 1,)."""
+        return self.fixed_point * (1 - (1 - 2 * learning_rate * self._gain) ** np.arange(steps + 1))
+
+    @property
+    def _gain(self) -> float:
+        return self.encoder_norm**2 * self.decoder_norm**2
+
+
+class SameVectorsDescent(NamedTuple):
+    r"""Encoder = decoder, white noise, any T: $W = w\, e e^\dagger$ throughout and $\Delta w = -\eta P(w)$.
+
+    A generalizing integrator can be reached at the scale $|e|^2$ only.
+    """
+
+    norm: float
+    decay: float
+    scale: float
+    duration: int
+
+    @property
+    def polynomial(self) -> Polynomial:
+        r"""$P(w) = 2 \sum_{k=1}^{T} k (T + 1 - k) \left(w^k |e|^{2k+2} - s\gamma^k\right) w^{k-1} |e|^{2k-2}$."""
+        coefficients = np.zeros(2 * self.duration)
+        for k in range(1, self.duration + 1):
+            weight = 2 * k * (self.duration + 1 - k)
+            coefficients[2 * k - 1] += weight * self.norm ** (4 * k)
+            coefficients[k - 1] -= weight * self.scale * self.decay**k * self.norm ** (2 * k - 2)
+        return Polynomial(coefficients)
+
+    @property
+    def roots(self) -> np.ndarray:
+        r"""Real roots of P, the fixed points of descent; $\gamma / |e|^2$ alone when $s = |e|^2$."""
+        # in w |e|^2 the coefficients stay of order 1 and the companion matrix well conditioned
+        unit = SameVectorsDescent(1.0, self.decay, self.scale / self.norm**2, self.duration)
+        roots = unit.polynomial.roots()
+        return np.sort(roots[np.abs(roots.imag) < 1e-7].real) / self.norm**2
+
+    @property
+    def stability_limit(self) -> float:
+        r"""$\eta < 2 / P'(w^*)$, with $w^*$ the smallest positive root, which descent from 0 meets first."""
+        nearest = self.roots[self.roots > 0][0]
+        return 2 / self.polynomial.deriv()(nearest)

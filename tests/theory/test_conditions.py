@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+import torch
+
+from rni.theory.channels import multiplexed
+from rni.theory.conditions import g_coefficients, is_generalizing_integrator
+from rni.theory.moments import moments
+
+RNG = np.random.default_rng(0)
+
+
+def rank_one(neurons=30, decay=0.9, scale=1.5):
+    e, d = RNG.normal(size=(2, neurons, 1)) / np.sqrt(neurons)
+    left, right = multiplexed(e, d, decay, scale)
+    return (left @ right.T).numpy(), e, d, decay, scale
+
+
+def orthogonal(n):
+    return np.linalg.qr(RNG.normal(size=(n, n)))[0]
+
+
+def test_moments_are_the_sum_of_g_times_powers_of_eigenvalues():
+    recurrent = RNG.normal(size=(8, 8)) / 3
+    e, d = RNG.normal(size=(2, 8, 2))
+    eigenvalues, g = g_coefficients(recurrent, e, d)
+    powers = eigenvalues[None, :] ** torch.arange(1, 7)[:, None]
+    rebuilt = torch.einsum("qi,icd->qcd", powers, g)
+    torch.testing.assert_close(rebuilt.real, moments(*map(torch.as_tensor, (recurrent, e, d)), 6))
+    assert rebuilt.imag.abs().max() < 1e-12
+
+
+def test_g_is_the_papers_product_of_modal_matrices():
+    recurrent, e, d = RNG.normal(size=(6, 6)), RNG.normal(size=6), RNG.normal(size=6)
+    eigenvalues, modal = np.linalg.eig(recurrent)
+    papers = dict(zip(np.round(eigenvalues, 9), (modal.T @ d) * (np.linalg.inv(modal) @ e), strict=True))
+    values, g = g_coefficients(recurrent, e, d)
+    for value, weight in zip(values.numpy(), g.numpy(), strict=True):
+        assert weight.item() == pytest.approx(papers[np.round(value, 9)])
+
+
+def test_rank_one_integrator_passes_and_wrong_scale_or_decay_does_not():
+    recurrent, e, d, decay, scale = rank_one()
+    report = is_generalizing_integrator(recurrent, e, d, decay, scale)
+    assert report
+    assert report.rank == 1
+    assert report.moment_error < 1e-12
+    assert report.worst.residual < 1e-12
+    assert not is_generalizing_integrator(recurrent, e, d, decay, scale * 1.001)
+    wrong = is_generalizing_integrator(recurrent, e, d, decay + 0.01, scale)
+    assert not wrong
+    assert [mode.multiplicity for mode in wrong.modes] == [1, 0]
+
+
+def test_a_decay_off_by_a_little_is_seen_in_late_moments():
+    recurrent, e, d, *_ = rank_one(decay=0.995)
+    error = is_generalizing_integrator(recurrent, e, d, 0.9951, 1.5).moment_error
+    late = np.arange(1, 1001)
+    assert error == pytest.approx(np.abs(0.995**late - 0.9951**late).max(), rel=1e-3)
+    assert error > 50 * abs(0.995 - 0.9951)
+
+
+def test_a_mode_that_the_input_does_not_drive_is_allowed_and_one_it_drives_is_named():
+    basis = RNG.normal(size=(3, 3))
+    recurrent = basis @ np.diag([0.9, 0.5, -0.3]) @ np.linalg.inv(basis)
+    e = basis @ [1.0, 0.0, 0.0]
+    d = RNG.normal(size=3)
+    assert is_generalizing_integrator(recurrent, e, d, 0.9, d @ e)
+    driven = is_generalizing_integrator(recurrent, e + 0.1 * basis[:, 1], d, 0.9, d @ e)
+    assert not driven
+    assert driven.worst.eigenvalue == pytest.approx(0.5)
+    assert driven.worst.weights.item() == pytest.approx(0.1 * d @ basis[:, 1])
+
+
+def test_unseen_unstable_mode_does_not_hide_the_verdict():
+    recurrent = np.diag([0.9, 3.0])
+    assert is_generalizing_integrator(recurrent, [1.0, 0.0], [2.0, 1.0], 0.9, 2.0)
+    assert not is_generalizing_integrator(recurrent, [1.0, 1e-3], [2.0, 1.0], 0.9, 2.0)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_jordan_block_passes_only_if_its_nilpotent_part_is_not_read(size):
+    jordan = 0.9 * np.eye(size) + np.diag(np.ones(size - 1), 1)
+    rotation = orthogonal(size)
+    recurrent = rotation @ jordan @ rotation.T
+    first, last = rotation[:, 0], rotation[:, -1]
+    assert is_generalizing_integrator(recurrent, first, 2 * first, 0.9, 2.0)
+    defective = is_generalizing_integrator(recurrent, first + last, 2 * first, 0.9, 2.0)
+    assert not defective
+    assert defective.worst.multiplicity == size
+    assert defective.worst.residual > 0.1
+
+
+def test_nilpotent_weights_fail_when_the_first_moment_sees_them():
+    recurrent = np.array([[0.9, 0, 0], [0, 0, 1], [0, 0, 0]])
+    e, d = np.array([1.0, 0, 1]), np.array([1.0, 0, 0])
+    assert is_generalizing_integrator(recurrent, e, d, 0.9, 1.0)
+    seen = is_generalizing_integrator(recurrent, e, d + np.array([0, 1, 0]), 0.9, 1.0)
+    assert not seen
+    assert seen.worst.eigenvalue == pytest.approx(0)
+    assert seen.worst.weights.item() == pytest.approx(1)
+
+
+def test_equal_decays_share_one_eigenvalue_whose_weights_are_the_scales():
+    e, d = RNG.normal(size=(2, 20, 3))
+    left, right = multiplexed(e, d, [0.9, 0.9, 0.7], [1.0, 2.0, 3.0])
+    report = is_generalizing_integrator(left @ right.T, e, d, [0.9, 0.9, 0.7], [1.0, 2.0, 3.0])
+    assert report
+    modes = {round(mode.eigenvalue.real, 6): mode for mode in report.modes}
+    assert (modes[0.9].multiplicity, modes[0.7].multiplicity) == (2, 1)
+    np.testing.assert_allclose(modes[0.9].weights, np.diag([1.0, 2.0, 0.0]), atol=1e-10)
+    np.testing.assert_allclose(modes[0.7].weights, np.diag([0.0, 0.0, 3.0]), atol=1e-10)
+
+
+def test_cross_talk_between_channels_fails():
+    e, d = RNG.normal(size=(2, 20, 2))
+    left, right = multiplexed(e, d, [0.9, 0.7], [1.0, 1.0])
+    e[:, 1] += 0.01 * e[:, 0]
+    assert not is_generalizing_integrator(left @ right.T, e, d, [0.9, 0.7], [1.0, 1.0])
+
+
+def test_no_weights_integrate_with_decay_zero_only():
+    zero, e = np.zeros((4, 4)), np.ones(4)
+    assert is_generalizing_integrator(zero, e, e, 0.0, 1.0)
+    assert not is_generalizing_integrator(zero, e, e, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("integrates", [True, False])
+def test_a_thousand_neurons_of_full_rank(integrates):
+    neurons = 1000
+    bulk = 0.5 * RNG.normal(size=(neurons, neurons)) / np.sqrt(neurons)
+    e, d = RNG.normal(size=(2, neurons)) / np.sqrt(neurons)
+    # a rank-one correction makes e an eigenvector with the decay, so that no other mode is driven
+    recurrent = bulk + np.outer(0.9 * e - bulk @ e, e) / (e @ e)
+    report = is_generalizing_integrator(recurrent, e, d, 0.9 if integrates else 0.8, d @ e)
+    assert report.rank == neurons
+    assert bool(report) == integrates
+
+
+def test_a_thousand_neurons_of_low_rank_with_rounding_noise():
+    recurrent, e, d, decay, scale = rank_one(neurons=1000)
+    noisy = recurrent + 1e-14 * RNG.normal(size=recurrent.shape)
+    report = is_generalizing_integrator(noisy, e, d, decay, scale)
+    assert report
+    assert report.rank == 1
+
+
+def test_equal_decays_split_by_a_small_perturbation_are_still_one_mode():
+    e, d = RNG.normal(size=(2, 200, 2)) / np.sqrt(200)
+    left, right = multiplexed(e, d, [0.9, 0.9], [1.0, 1.0])
+    perturbed = (left @ right.T).numpy() + 1e-3 * RNG.normal(size=(200, 200)) / np.sqrt(200)
+    report = is_generalizing_integrator(perturbed, e, d, [0.9, 0.9], [1.0, 1.0], tolerance=1e-2)
+    assert report
+    assert report.worst.residual < 1e-2
+
+
+def test_a_decay_for_every_channel_is_asked_for():
+    e = np.eye(4)[:, :3]
+    with pytest.raises(ValueError, match="decays: 2 values; allowed: 1 or 3"):
+        is_generalizing_integrator(np.eye(4), e, e, [0.9, 0.8], 1.0)

@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+import torch
+
+from rni.theory.averaged import averaged_gradient, averaged_hessian, averaged_loss, linear_problem
+from rni.theory.convergence import (
+    advise,
+    condition_number,
+    fastest_convergence,
+    hessian_spectrum,
+    recipe_cosine,
+)
+from rni.theory.manifolds import intersection, plane, rank_one, undriven_mode, unread_mode
+
+DECAY, DURATION = 0.995, 3
+# the paper's settings for the time to converge: |e|, |d|, overlap
+SETTINGS = [(1, 1, 0.1), (1, 0.3, 0.1), (0.3, 1, 0.1), (1, 1, 0.0), (1, 1, 0.8), (0.5, 2, 0.1), (2, 0.5, 0.1)]
+
+
+def setting(encoder_norm, decoder_norm, mixture):
+    return plane(encoder_norm, decoder_norm, encoder_norm * decoder_norm * recipe_cosine(mixture))
+
+
+def problem_of(space, scale, duration=DURATION):
+    return linear_problem(space.encoder, space.decoder, DECAY, scale, duration)
+
+
+@pytest.mark.parametrize("norms", SETTINGS)
+def test_spectrum_is_that_of_the_exact_hessian_with_one_null_direction(norms):
+    space = setting(*norms)
+    omega = rank_one(space, DECAY, 0.7, 1.0)
+    dense = torch.linalg.eigvalsh(averaged_hessian(omega, problem_of(space, 0.7)).reshape(4, 4)).flip(0)
+    torch.testing.assert_close(hessian_spectrum(omega, space, DECAY, 0.7, DURATION), dense[:3], rtol=1e-6, atol=1e-9)
+    assert abs(dense[3]) < 1e-12 * dense[0]
+
+
+def test_null_direction_is_tangent_to_the_iso_scale_curve():
+    space, step = setting(1, 1, 0.1), 1e-5
+    tangent = (rank_one(space, DECAY, 0.7, 1 + step) - rank_one(space, DECAY, 0.7, 1 - step)) / (2 * step)
+    hessian = averaged_hessian(rank_one(space, DECAY, 0.7, 1.0), problem_of(space, 0.7))
+    assert torch.einsum("ijkl,kl->ij", hessian, tangent).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
+def test_descent_near_the_predicted_minimum_converges_at_the_predicted_rate(scale):
+    space = setting(1, 1, 0.1)
+    predicted = fastest_convergence(space, DECAY, scale, DURATION)
+    assert predicted.condition_number < 500
+    problem = problem_of(space, scale)
+    omega = predicted.omega + 1e-5 * torch.randn(2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    steps = int(4 * predicted.condition_number)
+    losses = []
+    for _ in range(2 * steps):
+        losses.append(averaged_loss(omega, problem).item())
+        omega = omega - predicted.learning_rate * averaged_gradient(omega, problem)
+    measured = (losses[-1] / losses[steps]) ** (0.5 / (len(losses) - 1 - steps))
+    assert 1 / (1 - measured) == pytest.approx(predicted.condition_number, rel=0.05)
+
+
+def test_descent_is_stable_below_twice_the_best_learning_rate_and_not_above():
+    space = setting(1, 1, 0.1)
+    predicted = fastest_convergence(space, DECAY, 1.0, DURATION)
+    problem = problem_of(space, 1.0)
+    final = {}
+    for factor in (1.95, 2.05):
+        omega = predicted.omega + 1e-6
+        for _ in range(300):
+            omega = omega - factor * predicted.learning_rate * averaged_gradient(omega, problem)
+        final[factor] = averaged_loss(omega, problem).item()
+    assert final[1.95] < 1e-16 < 1e-4 < final[2.05]
+
+
+@pytest.mark.parametrize("norms", SETTINGS)
+@pytest.mark.parametrize("scale", [1e-3, 0.05, 1.0, 10.0])
+def test_reported_minimum_is_the_minimum_of_a_fine_scan_down_to_small_scales(norms, scale):
+    space = setting(*norms)
+    best = fastest_convergence(space, DECAY, scale, DURATION).condition_number
+    angles = torch.linspace(0, torch.pi, 20_001, dtype=torch.float64)
+    scan = condition_number(angles, space, DECAY, scale, DURATION).nan_to_num(torch.inf).min().item()
+    assert 0.98 * scan < best < (1 + 1e-6) * scan
+
+
+@pytest.mark.parametrize("norms", SETTINGS)
+def test_time_grows_as_the_inverse_square_of_a_small_scale(norms):
+    space = setting(*norms)
+    unit = norms[0] * norms[1] * min(1.0, recipe_cosine(norms[2]) or 1.0)
+    first, second = (fastest_convergence(space, DECAY, s * unit, DURATION).condition_number for s in (2e-3, 1e-3))
+    assert second / first == pytest.approx(4, rel=0.05)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.5, 3.0])
+def test_only_the_cosine_and_the_scale_in_units_of_the_norms_matter(scale):
+    unit = fastest_convergence(plane(1, 1, 0.3), DECAY, scale, DURATION)
+    for encoder_norm, decoder_norm in ((2, 0.5), (0.3, 1), (3, 2)):
+        gain = encoder_norm * decoder_norm
+        other = fastest_convergence(plane(encoder_norm, decoder_norm, 0.3 * gain), DECAY, scale * gain, DURATION)
+        assert other.condition_number == pytest.approx(unit.condition_number, rel=1e-4)
+        assert other.learning_rate * gain**2 == pytest.approx(unit.learning_rate, rel=5e-3)
+
+
+def test_covariance_of_the_inputs_changes_the_prediction():
+    space = setting(1, 1, 0.1)
+    white = fastest_convergence(space, DECAY, 1.0, DURATION)
+    same = fastest_convergence(space, DECAY, 1.0, DURATION, torch.eye(3))
+    persistent = fastest_convergence(space, DECAY, 1.0, DURATION, 0.5 + 0.5 * torch.eye(3))
+    assert same.condition_number == pytest.approx(white.condition_number)
+    assert persistent.condition_number > 1.5 * white.condition_number
+
+
+@pytest.mark.parametrize("duration", [3, 5])
+@pytest.mark.parametrize("norms", [(1, 1, 0.4), (0.5, 2, 0.1)])
+def test_at_the_overlap_two_directions_are_null_off_the_intersection_and_three_on_it(norms, duration):
+    space = setting(*norms)
+    scale = space.overlap
+
+    def null_directions(omega):
+        eigenvalues = torch.linalg.eigvalsh(averaged_hessian(omega, problem_of(space, scale, duration)).reshape(4, 4))
+        return int((eigenvalues.abs() < 1e-11 * eigenvalues.max()).sum())
+
+    for other in (0.0, 0.3, -0.6):
+        assert null_directions(unread_mode(space, DECAY, other, 0.4)) == 2
+        assert null_directions(undriven_mode(space, DECAY, other, 0.4)) == 2
+        assert null_directions(intersection(space, DECAY, other)) == 3
+
+
+def test_convergence_is_not_exponential_at_the_overlap():
+    space = setting(1, 1, 0.4)
+    at = fastest_convergence(space, DECAY, space.overlap, DURATION)
+    near = fastest_convergence(space, DECAY, 1.001 * space.overlap, DURATION)
+    assert at.condition_number == np.inf
+    assert near.condition_number > 1e6
+    assert at.learning_rate == pytest.approx(near.learning_rate, rel=1e-2)
+
+
+def test_advice_warns_of_scales_near_zero_and_near_the_overlap():
+    space = setting(1, 1, 0.4)
+    advice = advise(space, DECAY, 1.5, DURATION)
+    assert 1 < advice.best_scale < 3
+    assert advice.convergence.condition_number >= advice.best_time
+
+    def avoided(s):
+        return any(low <= s <= high for low, high in advice.avoid)
+
+    assert avoided(0.002)
+    assert avoided(space.overlap)
+    assert not avoided(advice.best_scale)
+    assert not avoided(1.5)
+
+
+def test_mixing_encoder_into_decoder_gives_a_larger_cosine_than_the_mixture():
+    e, d = torch.randn(2, 200_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    e, d = e / e.norm(), d / d.norm()
+    mixed = 0.8 * e + 0.2 * d
+    assert (mixed @ e / mixed.norm()).item() == pytest.approx(recipe_cosine(0.8), abs=1e-3)
+    assert recipe_cosine(0.8) == pytest.approx(0.970, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((plane(1, 1, 0.1), 0.9, 1.0, 2), "duration: 2; allowed: at least 3"),
+        ((plane(1, 1, 0.1), 0.9, 0.0, 3), "scale, decay: 0.0, 0.9; allowed"),
+        ((plane(1, 1, 1.0), 0.9, 0.5, 3), "overlap: 1; allowed"),
+    ],
+)
+def test_settings_without_a_convergence_time_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fastest_convergence(*arguments)
