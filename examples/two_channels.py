@@ -29,7 +29,7 @@ def main(out: Path, neurons: int = 1000, steps: int = 5000) -> None:
         axis.plot(targets[:, c], color="0.7", linewidth=4, label=r"target $\bar y$")
         axis.plot(outputs[:, c], color=COLOURS[c], linewidth=1.2, label=r"output $y$")
         axis.set_ylabel(rf"$y_{c + 1}$,  $\gamma_{c + 1} = {net.task.decays[c]}$")
-        axis.legend(loc="upper right", frameon=False)
+        axis.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0)
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlabel("time step (trained on sequences of 3)")
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -14,12 +14,12 @@ class Weights(nn.Module):
 
     neurons: int
 
-    def forward(self, states: Tensor) -> Tensor:
-        r"""$W h$ for each row h of (..., neurons)."""
+    def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        r"""$W h$ for each row h of (rows, neurons), into `out` if given."""
         raise NotImplementedError
 
-    def pull_back(self, errors: Tensor) -> Tensor:
-        r"""$W^\dagger \delta$ for each row $\delta$ of (..., neurons)."""
+    def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
+        r"""$W^\dagger \delta$ for each row $\delta$ of (rows, neurons), added to `onto` if given."""
         raise NotImplementedError
 
     def matrix(self) -> Tensor:
@@ -48,11 +48,11 @@ class Dense(Weights):
         self.value = nn.Parameter(value.detach().clone())
         self.neurons = len(value)
 
-    def forward(self, states: Tensor) -> Tensor:
-        return states @ self.value.T
+    def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        return torch.mm(states, self.value.T, out=out)
 
-    def pull_back(self, errors: Tensor) -> Tensor:
-        return errors @ self.value
+    def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
+        return errors @ self.value if onto is None else onto.addmm_(errors, self.value)
 
     def matrix(self) -> Tensor:
         return self.value
@@ -96,11 +96,12 @@ class LowRank(Weights):
         self.right = nn.Parameter(right.detach().clone())
         self.neurons = len(left)
 
-    def forward(self, states: Tensor) -> Tensor:
-        return (states @ self.right) @ self.left.T
+    def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        return torch.mm(states @ self.right, self.left.T, out=out)
 
-    def pull_back(self, errors: Tensor) -> Tensor:
-        return (errors @ self.left) @ self.right.T
+    def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
+        reduced = errors @ self.left
+        return reduced @ self.right.T if onto is None else onto.addmm_(reduced, self.right.T)
 
     def matrix(self) -> Tensor:
         return self.left @ self.right.T

@@ -49,39 +49,40 @@ class BatchLoss:
         """
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
-        rows = [slice((t - 1) * batch, t * batch) for t in range(duration)]
-        first = slice((duration - 1) * batch, None)
-        left = encoders.new_empty((duration - 1) * batch + channels, net.neurons)
-        right = torch.empty_like(left)
-        right[first] = encoders.T
+        x = inputs.unbind(1)
+        # One row for each time and sequence: t = 1, ..., T - 1, and t = 0 last, where D rows will be enough.
+        rows = [slice((t - 1) % duration * batch, (t - 1) % duration * batch + batch) for t in range(duration)]
+        terms = (duration - 1) * batch + channels
+        currents = encoders.new_empty(duration * batch, net.neurons)
+        fed = encoders.new_empty(terms, net.neurons)  # h_{t-1} + x_t e
+        fed[-channels:] = encoders.T
 
-        currents, states = [inputs[:, 0] @ w(encoders.T)], []
-        for t in range(duration):
-            if t > 0:
-                torch.addmm(states[-1], inputs[:, t], encoders.T, out=right[rows[t]])
-                currents.append(w(right[rows[t]]))
-            states.append(f(currents[t]))
-        residuals = [h @ decoders - ybar for h, ybar in zip(states, self.task.targets(inputs).unbind(1), strict=True)]
-        loss = sum(float(residual.square().sum()) for residual in residuals) / batch
-
-        pulled: Tensor | None = None
-        encoder_gradient = torch.zeros_like(encoders) if train == "all" else None
-        for t in reversed(range(duration)):
-            error = residuals[t] @ (decoders.T * (2 / batch))
-            if pulled is not None:
-                error += pulled
-            error *= f.derivative(currents[t])
+        states, residuals = [], []
+        targets = self.task.targets(inputs).unbind(1)
+        for t, row in enumerate(rows):
             if t == 0:
-                torch.mm(inputs[:, 0].T, error, out=left[first])
+                torch.mm(x[0], w(encoders.T), out=currents[row])
             else:
-                left[rows[t]] = error
-                pulled = w.pull_back(error)
-                if encoder_gradient is not None:
-                    encoder_gradient += pulled.T @ inputs[:, t]
-        if encoder_gradient is not None:
-            encoder_gradient += w.pull_back(left[first]).T
-        decoder_gradient = None
+                torch.addmm(states[-1], x[t], encoders.T, out=fed[row])
+                w(fed[row], out=currents[row])
+            states.append(f(currents[row]))
+            residuals.append(torch.addmm(targets[t], states[t], decoders, beta=-1))
+        in_rows = torch.cat([*residuals[1:], residuals[0]])
+        loss = float(in_rows.square().sum()) / batch
+
+        errors = in_rows @ (decoders.T * (2 / batch))
+        slopes = f.derivative(currents)
+        for t, row in reversed(list(enumerate(rows))):
+            errors[row] *= slopes[row]
+            if t > 0:
+                w.pull_back(errors[row], onto=errors[rows[t - 1]])
+        first = x[0].T @ errors[rows[0]]
+        decoder_gradient = encoder_gradient = None
         if train != "recurrent":
-            terms = zip(states, residuals, strict=True)
-            decoder_gradient = sum((h.T @ r for h, r in terms), torch.zeros_like(decoders)) * (2 / batch)
-        return loss, Gradient(left, right, decoder_gradient, encoder_gradient)
+            slope = torch.cat([*states[1:], states[0]]).T @ in_rows
+            decoder_gradient = slope * (2 / batch)
+        if train == "all":
+            driven = sum((x[t].T @ errors[rows[t]] for t in range(1, duration)), first)
+            encoder_gradient = w.pull_back(driven).T
+        left = torch.cat([errors[: terms - channels], first])
+        return loss, Gradient(left, fed, decoder_gradient, encoder_gradient)

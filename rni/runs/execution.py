@@ -26,7 +26,7 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
     training = specification.training
     net = specification.build()
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
-    assert training.learning_rate is not None
+    assert training.learning_rate is not None and training.schedule is not None  # validation filled them in
     losses = descend(
         net,
         specification.loss(),

@@ -13,8 +13,15 @@ from rni.training.checkpoint import Checkpoint, held_interrupt
 from rni.training.optimizers import GradientDescent, Optimizer
 
 Callback = Callable[[int, float, Network], None]
-Schedule = Literal["constant", "cosine"]
+Schedule = Literal["constant", "warmup", "cosine"]
 
+# Fraction of the learning rate by fraction of the training done. Noise in the first, large gradients stays in W for
+# good (it makes the ratio r), while the slow directions at the end want large steps: hence the warm-up.
+SCHEDULES: dict[Schedule, Callable[[float], float]] = {
+    "constant": lambda done: 1.0,
+    "warmup": lambda done: min(1.0, 0.05 + 2 * done),
+    "cosine": lambda done: 0.5 * (1 + math.cos(math.pi * done)),
+}
 GROWTH = 1e3  # a loss this many times a silent network's has no way back
 
 
@@ -48,7 +55,7 @@ def train(
     with held_interrupt(hold=checkpoint is not None) as interrupted:
         for step in range(len(losses), steps):
             value, gradient = loss.gradient(net, loss.draw(generator, net.dtype), train)
-            rate = learning_rate * (_cosine(step, steps) if schedule == "cosine" else 1.0)
+            rate = learning_rate * SCHEDULES[schedule](step / steps)
             if not value < limit:
                 if checkpoint:
                     checkpoint.save(net, optimizer, generator, losses)
@@ -64,7 +71,3 @@ def train(
             if interrupted():
                 raise KeyboardInterrupt
     return losses
-
-
-def _cosine(step: int, steps: int) -> float:
-    return 0.5 * (1 + math.cos(math.pi * step / steps))

@@ -15,7 +15,10 @@ def test_every_field_but_the_decays_has_a_default():
     specification = Specification.parse(MINIMAL)
     assert specification.network.neurons == 1000
     assert specification.task.scales == (1.0,)
-    assert specification.training.learning_rate == pytest.approx(1 / 27)
+    assert specification.training.learning_rate == pytest.approx(2 / 27)
+    assert specification.training.schedule == "warmup"
+    given = Specification.parse(MINIMAL | {"training": {"learning_rate": 0.0185}})
+    assert given.training.schedule == "constant"
 
 
 def test_toml_out_is_the_same_specification_in(tmp_path):

@@ -1,0 +1,36 @@
+"""Claims of the paper: data with a criterion, and a verdict that is computed, never written down."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Verdict = Literal["reproduced", "not reproduced", "not tested in this profile"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says and how it is judged.
+
+    `criterion` says in words what `holds` decides from the measured value; `expected` is the paper's value or statement
+    of it. `measured` is a number, or a few by name; None where this profile does not measure it.
+    """
+
+    id: str
+    where: str
+    statement: str
+    criterion: str
+    expected: str
+    measured: float | dict[str, float] | None
+    holds: Callable[[Any], bool]
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.measured is None:
+            return "not tested in this profile"
+        return "reproduced" if self.holds(self.measured) else "not reproduced"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in claims.json."""
+        entry = asdict(self) | {"verdict": self.verdict}
+        del entry["holds"]
+        return entry

@@ -1,0 +1,58 @@
+"""What a figure of the paper is made of. One module a figure in `rni.paper.figures`; adding one touches no other file."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from matplotlib.figure import Figure as Drawing
+
+from rni.paper.claims import Claim
+from rni.runs.execution import Result
+from rni.runs.specification import Specification
+
+Measured = dict[str, Any]  # numbers and numpy arrays by name: what is saved beside the figure
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How large a reproduction is: `neurons` and seeds of the normal run, and whether long measurements are made."""
+
+    name: str
+    neurons: int
+    quick: bool
+
+    def seeds(self, paper: int) -> int:
+        """Repetitions: the paper's number, or at most two in the quick profile."""
+        return min(paper, 2) if self.quick else paper
+
+
+PROFILES = {
+    "quick": Profile("quick", neurons=300, quick=True),
+    "paper": Profile("paper", neurons=1000, quick=False),
+}
+
+
+class Runs(Protocol):
+    """Finished runs by specification."""
+
+    def __getitem__(self, specification: Specification) -> Result: ...
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure (or table): the runs it needs, what it measures from them, the claims that follow, how it is drawn.
+
+    `id` is fig1, ..., fig19 or table1; `order` is its place in the paper; `section` is the paper's heading that it
+    stands under; `caption` is in our own words and may use LaTeX between dollar signs. Measuring knows nothing of
+    drawing, so that claims are tested without a picture.
+    """
+
+    id: str
+    order: int
+    title: str
+    section: str
+    caption: str
+    measure: Callable[[Runs, Profile], Measured]
+    claims: Callable[[Measured], Sequence[Claim]]
+    draw: Callable[[Measured], Drawing]
+    runs: Callable[[Profile], Sequence[Specification]] = field(default=lambda profile: ())
