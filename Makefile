@@ -27,7 +27,7 @@ check: setup
 	$(BIN)/pyright
 
 reproduce: setup
-	$(BIN)/python examples/two_channels.py
+	$(BIN)/rni reproduce
 
 bench: setup
 	$(BIN)/python -m bench

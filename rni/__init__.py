@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rni.analysis import Analysis, analyze
     from rni.errors import Diverged, InputError
     from rni.files import load, save
-    from rni.losses import AveragedLoss, BatchLoss
+    from rni.losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
     from rni.network import Network
     from rni.runs.execution import run
     from rni.runs.specification import Specification
@@ -29,6 +29,8 @@ _PUBLIC = {
     "Network": "rni.network",
     "BatchLoss": "rni.losses",
     "AveragedLoss": "rni.losses",
+    "ProxyLoss": "rni.losses",
+    "ReLUProxyLoss": "rni.losses",
     "train": "rni.training",
     "analyze": "rni.analysis",
     "Analysis": "rni.analysis",
@@ -47,6 +49,8 @@ __all__ = [
     "Network",
     "BatchLoss",
     "AveragedLoss",
+    "ProxyLoss",
+    "ReLUProxyLoss",
     "train",
     "analyze",
     "Analysis",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rni.errors import Diverged, InputError
+from rni.runs.cli import app as runs_app
 
 if TYPE_CHECKING:
     from rni.analysis import Analysis
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(runs_app, name="runs")
 NetworkFile = Annotated[Path, typer.Argument(metavar="NET.safetensors", help="A network file.")]
 
 
@@ -125,6 +127,79 @@ def export(
 
 
 @app.command()
+def reproduce(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="fig5 table1 ...; default: all.")] = None,
+    profile: Annotated[str, typer.Option(help="quick (minutes) or paper (1000 neurons, all seeds).")] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Local processes; default: all cores.")] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler instead.")] = None,
+    store: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of finished runs.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the figures and stop.")] = False,
+) -> None:
+    """Reproduce the paper: runs, figures, a verdict on every claim, and a report.
+
+    Finished runs are kept: a killed reproduction goes on where it was.
+    """
+    from rni.paper.figure import PROFILES
+    from rni.paper.reproduce import all_figures, chosen_figures
+
+    if list_:
+        for figure in all_figures().values():
+            print(f"{figure.id:<8} {figure.title}")
+        return
+    if profile not in PROFILES:
+        raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}")
+    if workers is not None and scheduler is not None:
+        raise InputError("--scheduler: given with --workers; allowed: one of the two")
+    chosen = chosen_figures(ids or [])
+
+    from rni.paper.reproduce import reproduce
+    from rni.runs.engine import cluster, local
+
+    with cluster(scheduler) if scheduler else local(workers) as executor:
+        outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    for outcome in outcomes:
+        for claim in outcome.claims:
+            print(f"{claim.verdict:<27} {claim.id}")
+        if outcome.failure:
+            print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
+    print(f"wrote {page}")
+
+
+@app.command()
+def theory(
+    network: Annotated[Path | None, typer.Argument(metavar="[NET.safetensors]", help="A linear network file.")] = None,
+    decay: Annotated[float, typer.Option(help="Decay of the integral.")] = 0.995,
+    scale: Annotated[float, typer.Option(help="Scale of the integral.")] = 1.0,
+    duration: Annotated[int, typer.Option(help="Length T of the training sequences.")] = 3,
+    encoder_norm: Annotated[float, typer.Option(help="Norm |e| of the encoder.")] = 1.0,
+    decoder_norm: Annotated[float, typer.Option(help="Norm |d| of the decoder.")] = 1.0,
+    overlap: Annotated[float, typer.Option(help="Scalar product d.e of decoder and encoder.")] = 0.0,
+) -> None:
+    """Linear networks: the best learning rate, the time to converge and the scales to avoid, for one channel.
+
+    With a network file: is it a generalizing integrator, and if not, which of its modes is at fault?
+    """
+    if network is not None:
+        _show_conditions(network)
+        return
+    if not 0 < decay <= 1:
+        raise InputError(f"--decay: {decay}; allowed: above 0, up to 1")
+
+    from rni.theory import advise, plane
+
+    advice = advise(plane(encoder_norm, decoder_norm, overlap), decay, scale, duration)
+    here = advice.convergence
+    print(f"one linear channel, |e| = {encoder_norm:g}, |d| = {decoder_norm:g}, d.e = {overlap:g}, T = {duration}")
+    print(f"decay {decay:g}, scale {scale:g}, descent from W = 0 on the averaged loss:")
+    print(f"  best learning rate         {here.learning_rate:.4g}  (stable below {2 * here.learning_rate:.4g})")
+    print(f"  time to converge           {here.condition_number:.4g} steps for each factor e of the distance, at least")
+    print(f"fastest scale              {advice.best_scale:.4g}  ({advice.best_time:.4g} steps)")
+    avoid = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in advice.avoid) or "none"
+    print(f"scales to avoid            {avoid}  (ten times slower, of those from 0.001 to 10 |e||d|)")
+
+
+@app.command()
 def cite() -> None:
     """How to cite the paper, and this software."""
     from rni import __version__
@@ -182,6 +257,25 @@ def _value(text: str) -> Any:
     with suppress(ValueError):
         return float(text)
     return text
+
+
+def _show_conditions(path: Path) -> None:
+    from rni import files
+    from rni.theory import is_generalizing_integrator, shortest_guaranteed_duration
+
+    net = files.load(path)
+    if net.f.name != "linear":
+        raise InputError(f"{path}: activation {net.f.name!r}; allowed: 'linear', for which the conditions are exact")
+    w, e, d = (tensor.detach() for tensor in (net.recurrent.matrix(), net.encoders, net.decoders))
+    report = is_generalizing_integrator(w, e, d, net.task.decays, net.task.scales)
+    verdict = "a generalizing integrator" if report else "not a generalizing integrator"
+    print(f"{verdict}: largest error of a moment {report.moment_error:.2g}, allowed {report.tolerance:.2g}")
+    print(f"rank {report.rank}, spectral radius {report.spectral_radius:.6g}")
+    print(f"sequences of {shortest_guaranteed_duration(w)} steps guarantee generalisation at this rank")
+    for mode in sorted(report.modes, key=lambda mode: -mode.residual)[:8]:
+        value = f"{mode.eigenvalue.real:.6g}" + (f"{mode.eigenvalue.imag:+.2g}i" if mode.eigenvalue.imag else "")
+        part = "missing" if mode.multiplicity == 0 else f"multiplicity {mode.multiplicity}"
+        print(f"  eigenvalue {value:>12}  {part:<15} residual {mode.residual:.2g}")
 
 
 def _show(analysis: "Analysis") -> None:

@@ -1,15 +1,30 @@
-"""Progress of long work: a bar on a terminal, plain lines elsewhere."""
+"""Progress of long work: a bar on a terminal, plain lines elsewhere.
 
+Workers, wherever they are, say what they do in small files beside the runs: ROOT/status/HOST-PID-THREAD.json.
+"""
+
+import json
+import os
+import platform
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
+    from rni.runs.engine import Outcome
+    from rni.runs.specification import Specification
     from rni.training.descent import Callback
 
 LINE_EVERY = 10.0  # seconds between plain lines
+REPORT_EVERY = 0.5  # seconds between reports of a worker
+SILENT = 60.0  # seconds after which a worker on another machine is taken for dead
 
 
 @contextmanager
@@ -38,3 +53,182 @@ def training_progress(steps: int) -> "Iterator[Callback]":
             print(f"step {step}/{steps}  loss {loss:.3g}  {left:.0f} s left", file=sys.stderr, flush=True)
 
     yield line
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a worker does at the moment."""
+
+    key: str
+    label: str
+    step: int
+    steps: int
+    loss: float | None
+    path: Path = field(default=Path(), compare=False)
+
+    @property
+    def worker(self) -> str:
+        return self.path.stem.rpartition("-")[0]
+
+
+@contextmanager
+def reported(root: Path, key: str, label: str, steps: int) -> "Iterator[Callback]":
+    """A callback for training in a worker, by which `statuses` elsewhere know what it does."""
+    path = root / "status" / f"{platform.node()}-{os.getpid()}-{threading.get_native_id()}.json"
+    last = time.monotonic()
+
+    def write(step: int, loss: float | None) -> None:
+        with suppress(OSError):  # a run is worth more than its progress
+            path.parent.mkdir(parents=True, exist_ok=True)
+            status = asdict(Status(key, label, step, steps, loss))
+            del status["path"]
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps(status))
+            part.replace(path)
+
+    def report(step: int, loss: float, net: object) -> None:
+        nonlocal last
+        if time.monotonic() - last >= REPORT_EVERY:
+            last = time.monotonic()
+            write(step, loss)
+
+    write(0, None)
+    try:
+        yield report
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def statuses(root: Path) -> list[Status]:
+    """What the workers do, and did when they died, as long as nobody has removed that."""
+    found = []
+    for path in sorted((root / "status").glob("*.json")):
+        with suppress(OSError, ValueError, TypeError):  # gone, or not one of ours
+            found.append(Status(**json.loads(path.read_text()), path=path))
+    return found
+
+
+def remove_stale(root: Path) -> None:
+    """Forget what workers that are dead were doing."""
+    for path in (root / "status").glob("*"):
+        if not _alive(path):
+            path.unlink(missing_ok=True)
+
+
+def _alive(path: Path) -> bool:
+    host, _, rest = path.stem.rpartition("-")[0].rpartition("-")
+    try:
+        if host != platform.node():
+            return time.time() - path.stat().st_mtime < SILENT
+        os.kill(int(rest), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+@contextmanager
+def runs_progress(specifications: "Sequence[Specification]", root: Path) -> "Iterator[Callable[[Outcome], None]]":
+    """What `compute_all` calls with each outcome; shows on standard error how far the runs are until it is left."""
+    progress = RunsProgress(specifications, root)
+    print(f"{progress.total} runs, {len(progress.stored)} of them in the store", file=sys.stderr, flush=True)
+    with _live(progress) if sys.stderr.isatty() else _lines(progress):
+        yield progress.settle
+
+
+class RunsProgress:
+    """How far a number of runs is: those settled, and those that the workers report."""
+
+    def __init__(self, specifications: "Sequence[Specification]", root: Path):
+        from rni.runs.engine import cost
+        from rni.runs.store import Store
+
+        costs = {specification.key(): cost(specification) for specification in specifications}
+        self.root, self.total, self.done, self.begun = root, len(costs), 0, time.monotonic()
+        self.stored = {key for key in costs if Store(root).has(key)}
+        self.costs = {key: value for key, value in costs.items() if key not in self.stored}
+        self.open = dict(self.costs)
+        self.say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
+
+    def settle(self, outcome: "Outcome") -> None:
+        """Count a run, and say so in a line unless it was in the store."""
+        self.done += 1
+        self.open.pop(outcome.key, None)
+        if not outcome.ok:
+            self.say(f"{self.done}/{self.total}  FAILED  {outcome.label}: {outcome.reason}")
+        elif outcome.key not in self.stored:
+            self.say(f"{self.done}/{self.total}  {outcome.label}  {outcome.seconds:.1f} s")
+
+    def running(self) -> list[Status]:
+        """What live workers do for us."""
+        return [status for status in statuses(self.root) if status.key in self.open and _alive(status.path)]
+
+    def fraction(self, running: list[Status]) -> float:
+        """Of the work that was not in the store, how much is done."""
+        left = sum(self.open.values()) - sum(self.open.get(s.key, 0) * s.step / max(s.steps, 1) for s in running)
+        return 1 - left / (sum(self.costs.values()) or 1.0)
+
+    def left(self, fraction: float) -> str:
+        """The time left, once there is something to judge it by."""
+        if not 0 < fraction < 1:
+            return ""
+        seconds = round((time.monotonic() - self.begun) * (1 - fraction) / fraction)
+        minutes, seconds = divmod(seconds, 60)
+        return f"about {minutes} min {seconds:02} s left" if minutes else f"about {seconds} s left"
+
+
+@contextmanager
+def _lines(progress: RunsProgress) -> Iterator[None]:
+    """A line at each outcome, and one when nothing was said for a while."""
+    last, over = time.monotonic(), threading.Event()
+
+    def say(line: str) -> None:
+        nonlocal last
+        last = time.monotonic()
+        print(line, file=sys.stderr, flush=True)
+
+    def watch() -> None:
+        while not over.wait(min(1.0, LINE_EVERY)):
+            if time.monotonic() - last >= LINE_EVERY:
+                running = progress.running()
+                left = progress.left(progress.fraction(running))
+                say(f"{progress.done}/{progress.total}  {len(running)} running  {left}".rstrip())
+
+    progress.say = say
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def _live(progress: RunsProgress) -> Iterator[None]:
+    """A bar for all and a line for each worker, at the foot of a terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    with Live(get_renderable=lambda: _picture(progress), console=console, refresh_per_second=2, transient=True):
+        progress.say = lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True)
+        yield
+
+
+def _picture(progress: RunsProgress) -> "Group":
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    running = progress.running()
+    fraction = progress.fraction(running)
+    overall = Table.grid(padding=(0, 2))
+    bar = ProgressBar(total=1.0, completed=fraction, width=40)
+    overall.add_row(f"runs {progress.done}/{progress.total}", bar, progress.left(fraction))
+    workers = Table.grid(padding=(0, 2))
+    for status in running:
+        loss = "" if status.loss is None else f"loss {status.loss:.3g}"
+        workers.add_row(f"  {status.worker}", status.label, f"step {status.step}/{status.steps}", loss)
+    return Group(overall, workers)

@@ -83,9 +83,14 @@ class Dale(Dense):
 
 
 class LowRank(Weights):
-    """W = left @ right.T, both (neurons, rank): products cost n x rank and W is never formed."""
+    r"""W = left @ right.T, both (neurons, rank): products cost n x rank and W is never formed.
 
-    def __init__(self, left: Tensor, right: Tensor):
+    A step of descent appends the gradient's columns. Once there are more than `room`, both factors are compressed to
+    W's singular vectors, without the singular values below `tolerance` $\sigma_1$: each time W moves by less than
+    that in the spectral norm. (Rounding sets a floor to the tolerance, ten times the precision of the numbers.)
+    """
+
+    def __init__(self, left: Tensor, right: Tensor, tolerance: float = 1e-8, room: int = 32):
         super().__init__()
         if left.ndim != 2 or left.shape != right.shape:
             raise InputError(
@@ -94,7 +99,7 @@ class LowRank(Weights):
             )
         self.left = nn.Parameter(left.detach().clone())
         self.right = nn.Parameter(right.detach().clone())
-        self.neurons = len(left)
+        self.neurons, self.tolerance, self.room = len(left), tolerance, room
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
         return torch.mm(states @ self.right, self.left.T, out=out)
@@ -108,6 +113,29 @@ class LowRank(Weights):
 
     def factors(self) -> tuple[Tensor, Tensor]:
         return self.left, self.right
+
+    @torch.no_grad()
+    def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
+        self.left.data = torch.cat([self.left, left.T * -learning_rate], 1)
+        self.right.data = torch.cat([self.right, right.T], 1)
+        if self.left.shape[1] > self.room:
+            self.compress_()
+
+    @torch.no_grad()
+    def compress_(self) -> None:
+        r"""$W = Q\,(R_l R_r^\dagger)\,P^\dagger$ by QR of both factors; the small matrix's SVD says what to keep."""
+        (q, r_left), (p, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right)
+        u, values, v = torch.linalg.svd(r_left @ r_right.T)
+        floor = max(self.tolerance, 10 * torch.finfo(values.dtype).eps)
+        kept = values > floor * values[0]
+        self.left.data = q @ (u[:, kept] * values[kept])
+        self.right.data = p @ v[kept].T
+
+    def _load_from_state_dict(self, state_dict, prefix, *others) -> None:
+        for name in ("left", "right"):  # a checkpoint has the rank of its moment
+            if (saved := state_dict.get(prefix + name)) is not None:
+                getattr(self, name).data = saved.new_empty(self.neurons, *saved.shape[1:])
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
 
 def random_matrix(

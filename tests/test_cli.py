@@ -79,19 +79,8 @@ def test_train_analyze_simulate_export(rni, trained, tmp_path):
 
 def test_flags_override_the_file(rni, config, tmp_path):
     out = tmp_path / "net.safetensors"
-    flags = [
-        "--neurons",
-        "50",
-        "--training.steps=3",
-        "--activation",
-        "linear",
-        "--decays",
-        "[0.5]",
-        "--learning-rate",
-        ".01",
-        "--seed",
-        "9",
-    ]
+    flags = ["--neurons", "50", "--training.steps=3", "--activation", "linear", "--decays", "[0.5]", "--seed", "9"]
+    flags += ["--learning-rate", ".01"]
     assert rni("train", config, "--out", out, *flags)[0] == 0
     net = load(out)
     assert (net.neurons, net.f.name, net.task.decays) == (50, "linear", (0.5,))

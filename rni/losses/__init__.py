@@ -9,6 +9,8 @@ from rni.losses.averaged import AveragedLoss as AveragedLoss
 from rni.losses.batch import BatchLoss as BatchLoss
 from rni.losses.gradient import Gradient as Gradient
 from rni.losses.gradient import Trained as Trained
+from rni.losses.proxy import ProxyLoss as ProxyLoss
+from rni.losses.proxy import ReLUProxyLoss as ReLUProxyLoss
 from rni.network import Network
 
 

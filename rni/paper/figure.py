@@ -1,4 +1,4 @@
-"""What a figure of the paper is made of. One module a figure in `rni.paper.figures`; adding one touches no other file."""
+"""What a figure of the paper is made of: one module a figure in `rni.paper.figures`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

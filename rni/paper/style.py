@@ -1,6 +1,5 @@
-"""One look for all figures: colours that stay apart for every kind of colour vision, light frames, the paper's symbols."""
+"""One look for all figures: colours that stay apart for every kind of colour vision, light frames."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,6 @@ def plain(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def legend(axis: Axes, columns: int = 1, where: str | Sequence[float] = "best") -> None:
+def legend(axis: Axes, columns: int = 1) -> None:
     """A legend without a frame."""
-    axis.legend(frameon=False, fontsize="small", ncols=columns, loc=where)
+    axis.legend(frameon=False, fontsize="small", ncols=columns)

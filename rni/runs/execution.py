@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rni.losses import AveragedLoss
 from rni.network import Network
 from rni.runs.specification import Specification
-from rni.training import Checkpoint
+from rni.training import Checkpoint, train_reduced
 from rni.training import train as descend
 from rni.training.descent import Callback
 from rni.training.optimizers import OPTIMIZERS
@@ -24,22 +26,22 @@ class Result:
 def run(specification: Specification, *, callbacks: Sequence[Callback] = (), checkpoint: Path | None = None) -> Result:
     """Build and train; with a checkpoint file, go on from it where there is one and remove it at the end."""
     training = specification.training
-    net = specification.build()
+    net, loss = specification.build(), specification.loss()
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
-    assert training.learning_rate is not None and training.schedule is not None  # validation filled them in
-    losses = descend(
-        net,
-        specification.loss(),
-        learning_rate=training.learning_rate,
-        steps=training.steps,
-        optimizer=OPTIMIZERS[training.optimizer](),
-        generator=specification.stream("training"),
-        train=training.train,
-        schedule=training.schedule,
-        stop_loss=training.stop_loss,
-        callbacks=callbacks,
-        checkpoint=kept,
-    )
+    options: dict[str, Any] = training.model_dump(include={"learning_rate", "schedule", "steps", "stop_loss"})
+    options |= {"callbacks": callbacks, "checkpoint": kept}
+    if isinstance(loss, AveragedLoss) and _stays_in_the_span(specification):
+        losses = train_reduced(net, loss, **options)
+    else:
+        optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
+        losses = descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)
     if kept:
         kept.remove()
     return Result(specification, net, losses)
+
+
+def _stays_in_the_span(specification: Specification) -> bool:
+    """Whether a linear network's W is, all along, in the span of its vectors, where training does not depend on n."""
+    network, training = specification.network, specification.training
+    started = network.initial_radius == 0 and network.weights.name == "dense"
+    return started and training.optimizer == "sgd" and training.train == "recurrent"

@@ -4,13 +4,24 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from rni.errors import InputError
 from rni.runs.messages import explain
+from rni.runs.parts import (
+    DaleWeights,
+    NetworkPart,
+    Normal,
+    OverlapVectors,
+    Part,
+    SupportVectors,
+    Task,
+    Training,
+    require,
+)
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -20,139 +31,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # part of every run's hash: raise it when the same specification comes to mean another result
 
-Numbers = Annotated[tuple[float, ...], Strict(False)]
-Positive = Annotated[float, Field(gt=0)]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class Task(_Part):
-    """Decays and scales, one for each channel."""
-
-    decays: Annotated[Numbers, Field(min_length=1, max_length=1000)]
-    scales: Numbers = ()
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        _require(all(0 <= g <= 1 for g in self.decays), "decays", self.decays, "numbers between 0 and 1")
-        if not self.scales:
-            object.__setattr__(self, "scales", (1.0,) * len(self.decays))
-        _require(len(self.scales) == len(self.decays), "scales", self.scales, f"{len(self.decays)}, one for each decay")
-        return self
-
-
-class Normal(_Part):
-    """A parameter that differs between neurons: Gaussian, drawn once from the seed."""
-
-    mean: float
-    deviation: Annotated[float, Field(ge=0)]
-
-
-class LinearActivation(_Part):
-    name: Literal["linear"] = "linear"
-
-
-class ReLUActivation(_Part):
-    name: Literal["relu"] = "relu"
-
-
-class TanhActivation(_Part):
-    name: Literal["tanh"] = "tanh"
-
-
-class SigmoidActivation(_Part):
-    name: Literal["sigmoid"] = "sigmoid"
-    slope: Positive | Normal = 50.0
-    threshold: float | Normal = 0.1
-
-
-class SoftplusActivation(_Part):
-    name: Literal["softplus"] = "softplus"
-    slope: Positive | Normal = 50.0
-
-
-class RectifiedPowerActivation(_Part):
-    name: Literal["rectified_power"] = "rectified_power"
-    exponent: Annotated[float, Field(gt=1)] | Normal = 2.0
-
-
-class IndependentVectors(_Part):
-    name: Literal["independent"] = "independent"
-    encoder_norm: Positive = 1.0
-    decoder_norm: Positive = 1.0
-
-
-class OverlapVectors(IndependentVectors):
-    name: Literal["overlap"] = "overlap"  # pyright: ignore[reportIncompatibleVariableOverride]
-    value: Annotated[float, Field(ge=0, le=1)]
-
-
-class OrthonormalVectors(_Part):
-    name: Literal["orthonormal"] = "orthonormal"
-
-
-class SupportVectors(_Part):
-    name: Literal["supports"] = "supports"
-    kind: Literal["same", "overlap", "disjoint", "decoders"] = "same"
-    fraction: Annotated[float, Field(gt=0, le=1)] = 0.6
-
-
-class DenseWeights(_Part):
-    name: Literal["dense"] = "dense"
-
-
-class DaleWeights(_Part):
-    name: Literal["dale"] = "dale"
-    inhibitory: Annotated[float, Field(ge=0, le=1)] = 0.25
-
-
-def _named(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
-
-
-_by_name = (BeforeValidator(_named), Field(discriminator="name"))
-ActivationPart = Annotated[
-    LinearActivation
-    | ReLUActivation
-    | TanhActivation
-    | SigmoidActivation
-    | SoftplusActivation
-    | RectifiedPowerActivation,
-    *_by_name,
-]
-VectorsPart = Annotated[IndependentVectors | OverlapVectors | OrthonormalVectors | SupportVectors, *_by_name]
-WeightsPart = Annotated[DenseWeights | DaleWeights, *_by_name]
-
-
-class NetworkPart(_Part):
-    """The network before training."""
-
-    neurons: Annotated[int, Field(ge=2, le=1_000_000)] = 1000
-    activation: ActivationPart = ReLUActivation()
-    vectors: VectorsPart = IndependentVectors()
-    weights: WeightsPart = DenseWeights()
-    initial_radius: Annotated[float, Field(ge=0, le=1e3)] = 0.0
-    precision: Literal["float32", "float64"] = "float32"
-
-
-class Training(_Part):
-    """How it is trained. `learning_rate` is for the paper's loss, summed over time and channels."""
-
-    loss: Literal["batch", "averaged"] = "batch"
-    duration: Annotated[int, Field(ge=1, le=10_000)] = 3
-    batch: Annotated[int, Field(ge=1, le=1_000_000)] = 32
-    correlation: Numbers = ()
-    optimizer: Literal["sgd", "adam"] = "sgd"
-    learning_rate: Positive | None = None
-    schedule: Literal["constant", "warmup", "cosine"] | None = None
-    steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 5000
-    stop_loss: Annotated[float, Field(ge=0)] = 0.0
-    train: Literal["recurrent", "recurrent+decoders", "all"] = "recurrent"
-
-
-class Specification(_Part):
+class Specification(Part):
     """Everything that determines a trained network, bit for bit."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -165,15 +45,23 @@ class Specification(_Part):
         training, network, channels = self.training, self.network, len(self.task.decays)
         if training.loss == "averaged":
             name = network.activation.name
-            _require(name == "linear", "training.loss", "averaged", f"'batch' for the activation {name!r}")
+            require(name == "linear", "training.loss", "averaged", f"'batch' for the activation {name!r}")
+        if training.loss == "proxy":
+            given = ("training.bounds", training.bounds)
+            require(
+                len(training.bounds) in (0, channels) and all(bound > 0 for bound in training.bounds),
+                *given,
+                f"{channels} positive numbers, one for each channel",
+            )
+            require(bool(training.bounds) or max(self.task.decays) < 1, *given, "bounds of z where a decay is 1")
         if training.correlation:
             fits = len(training.correlation) == training.duration
             given = ("training.correlation", training.correlation)
-            _require(fits, *given, f"{training.duration} numbers, one for each lag")
+            require(fits, *given, f"{training.duration} numbers, one for each lag")
             positive = _smallest_eigenvalue(training.correlation) >= -1e-10 * abs(training.correlation[0])
-            _require(positive, *given, "a correlation without negative eigenvalues")
+            require(positive, *given, "a correlation without negative eigenvalues")
         if network.vectors.name in ("orthonormal", "supports"):
-            _require(
+            require(
                 network.neurons >= 2 * channels,
                 "network.neurons",
                 network.neurons,
@@ -181,9 +69,7 @@ class Specification(_Part):
             )
         if isinstance(network.vectors, SupportVectors):
             fraction = network.vectors.fraction
-            _require(
-                fraction * channels >= 1, "network.vectors.fraction", fraction, f"at least 1 / {channels} channels"
-            )
+            require(fraction * channels >= 1, "network.vectors.fraction", fraction, f"at least 1 / {channels} channels")
         object.__setattr__(self, "training", training.model_copy(update=self._steps()))
         return self
 
@@ -191,12 +77,20 @@ class Specification(_Part):
         r"""Learning rate and schedule where they are left open.
 
         Descent warms up to $2 / (s^2 T^3)$, four times the authors' constant rate in the paper's normalisation: from
-        there on the current manifold is flatter and the integrals are better for the same work. Adam: 5e-4.
+        there on the current manifold is flatter and the integrals are better for the same work. On the proxy loss it
+        keeps the authors' 0.05 for z = +-1, in proportion to the mean of z^2 elsewhere. Adam: 5e-4.
         """
         training = self.training
-        warm = training.optimizer == "sgd" and training.learning_rate is None
-        largest = max(max(abs(s) for s in self.task.scales), 1e-3)
-        rate = 2 / (largest**2 * training.duration**3) if training.optimizer == "sgd" else 5e-4
+        descent = training.optimizer == "sgd"
+        warm = descent and training.learning_rate is None and training.loss != "proxy"
+        scale = max(max(abs(s) for s in self.task.scales), 1e-3)
+        rate = 5e-4
+        if descent and training.loss == "proxy":
+            rate = 0.05 / max(1.0, scale**2)
+            if not self._exact_proxy():
+                rate *= 6 / max(training.bounds or (1 / (1 - decay) for decay in self.task.decays)) ** 2
+        elif descent:
+            rate = 2 / (scale**2 * training.duration**3)
         return {
             "learning_rate": training.learning_rate or rate,
             "schedule": training.schedule or ("warmup" if warm else "constant"),
@@ -267,14 +161,24 @@ class Specification(_Part):
         import torch
         from scipy.linalg import toeplitz
 
-        from rni.losses import AveragedLoss, BatchLoss
+        from rni.losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
         from rni.task import Integration
 
         training, task = self.training, Integration(self.task.decays, self.task.scales)
         covariance = torch.tensor(toeplitz(training.correlation)) if training.correlation else None
         if training.loss == "averaged":
             return AveragedLoss(task, training.duration, covariance)
+        if training.loss == "proxy":
+            if self._exact_proxy():
+                return ReLUProxyLoss(task)
+            return ProxyLoss(task, training.points, training.bounds or None, training.current_weight)
         return BatchLoss(task, training.duration, training.batch, covariance)
+
+    def _exact_proxy(self) -> bool:
+        """Two points stand for all where both terms of the proxy are homogeneous and weigh the same."""
+        training = self.training
+        exact = self.network.activation.name == "relu" and len(self.task.decays) == 1
+        return exact and not training.bounds and training.current_weight == 1
 
     def _drawn(self, key: str, value: "float | Normal") -> "float | Tensor":
         import torch
@@ -319,8 +223,3 @@ def _smallest_eigenvalue(correlation: tuple[float, ...]) -> float:
     from scipy.linalg import eigvalsh, toeplitz
 
     return float(eigvalsh(toeplitz(correlation))[0])
-
-
-def _require(condition: bool, field: str, value: Any, allowed: str) -> None:
-    if not condition:
-        raise ValueError(f"{field}: {value!r}; allowed: {allowed}")

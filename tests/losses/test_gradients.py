@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from rni import AveragedLoss, BatchLoss, InputError, Network
-from rni.losses import Gradient
+from rni import AveragedLoss, BatchLoss, InputError, Integration, Network
+from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
 
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, 0.5, 0.2], [0.2, 0.5, 2.0, 0.5], [0.1, 0.2, 0.5, 1.0]])
 
@@ -87,3 +87,58 @@ def test_plain_descent_makes_no_second_matrix(small, generator):
     _, gradient = loss.gradient(net, loss.draw(generator, torch.float64))
     assert isinstance(gradient, Gradient)
     assert gradient.left.shape == gradient.right.shape == (2 * 8 + 2, 200)
+
+
+@pytest.mark.parametrize("f", ["linear", "relu", "sigmoid", "tanh", "softplus", torch.sin])
+@pytest.mark.parametrize("decays", [(0.9,), (0.9, 0.8, 0.7)])
+def test_proxy_gradient_agrees_with_autograd(small, generator, f, decays):
+    net = small(f, decays, scales=[1.0 + c for c in range(len(decays))])
+    loss = ProxyLoss(net.task, points=7, current_weight=0.3)
+    assert_same(loss, net, loss.draw(generator, torch.float64))
+
+
+def test_exact_relu_proxy_gradient_agrees_with_autograd(small):
+    net = small("relu", (0.9,), scales=(1.7,))
+    loss = ReLUProxyLoss(net.task)
+    assert_same(loss, net, loss.draw(dtype=torch.float64))
+
+
+@torch.no_grad()
+def test_the_integral_over_the_box_is_the_exact_relu_proxy_times_the_mean_square_of_z(small):
+    net = small("relu", (0.9,), scales=(1.7,))
+    box = ProxyLoss(net.task, points=2**14, bounds=(3.0,), fixed=True)
+    exact = ReLUProxyLoss(net.task)
+    expected = exact.value(net, exact.draw(dtype=torch.float64)) / 2 * 3.0**2 / 3
+    assert box.value(net, box.draw(dtype=torch.float64)).item() == pytest.approx(expected.item(), rel=1e-3)
+
+
+def test_the_box_is_what_bounded_inputs_can_reach():
+    assert ProxyLoss(Integration(0.8)).bounds == (pytest.approx(5.0),)
+    with pytest.raises(InputError, match="below 1, or give the bounds"):
+        ProxyLoss(Integration(1.0))
+    with pytest.raises(InputError, match="1 positive numbers"):
+        ProxyLoss(Integration(0.8), bounds=(1.0, 2.0))
+
+
+def test_a_network_of_null_proxy_loss_integrates_sequences_of_any_length(generator):
+    """The closed-form rank-1 ReLU integrator with l along d: sufficient conditions are sufficient."""
+    n, decay, scale = 400, 0.9, 1.5
+    task = Integration(decay, scale)
+    e, d = (torch.randn(n, generator=generator, dtype=torch.float64) for _ in range(2))
+    positive, negative = d.clamp(min=0), (-d).clamp(min=0)
+    # W = l r' with l = a d+ - b d-, such that d.f(+-l) = +-s, and r: r.e = gamma, r.f(l) = gamma, r.f(-l) = -gamma
+    plus, minus = scale * positive / (d @ positive), -scale * negative / (d @ negative)
+    rows = torch.stack([e, plus, minus])
+    right = torch.linalg.lstsq(rows, torch.tensor([decay, decay, -decay], dtype=torch.float64)).solution
+    net = Network(task, e[:, None], d[:, None], torch.outer(plus - minus, right), "relu")
+    exact = ReLUProxyLoss(task)
+    assert exact.value(net, exact.draw(dtype=torch.float64)).item() < 1e-24
+    x = torch.randn(3, 2000, 1, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(net.outputs(x), task.targets(x), rtol=1e-8, atol=1e-8)
+
+
+def test_the_exact_proxy_is_for_one_channel_of_relu(small):
+    with pytest.raises(InputError, match="2 channels; allowed: 1"):
+        ReLUProxyLoss(Integration((0.9, 0.8)))
+    with pytest.raises(InputError, match="'tanh'; allowed: 'relu'"):
+        ReLUProxyLoss(Integration(0.9)).gradient(small("tanh", (0.9,)), torch.ones(1, 1))

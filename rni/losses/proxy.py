@@ -1,0 +1,147 @@
+r"""Proxy losses (sections 4.2, 4.3 and 5): conditions on W that make any activation integrate, without any input.
+
+If the currents are to stay linear in the integrals, $\nu = W E z$ with $z_c = \bar y_c / (s_c \gamma_c)$, the outputs
+must follow, $D^\dagger f(W E z) = S\Gamma z$, and the next currents too, $W f(W E z) = W E\,\Gamma z$, for every z.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from rni.errors import InputError
+from rni.losses.gradient import Gradient, Trained
+from rni.network import Network
+from rni.task import Integration
+
+
+@dataclass(frozen=True)
+class ProxyLoss:
+    r"""$L = \big\langle |D^\dagger f(WEz) - S\Gamma z|^2 + a\,|W f(WEz) - WE\,\Gamma z|^2 \big\rangle_{z \in Z}$.
+
+    The paper's integral over the box $Z_1 \times \dots \times Z_D$, divided by its volume; the weight a of the current
+    term is 1 there. Z_c = [-z_max, z_max] with the given `bounds`, by default those that inputs bounded by 1 can reach.
+    `points` fall into the box anew for each step, or, with `fixed`, are quasi-random and stay.
+    """
+
+    task: Integration
+    points: int = 256
+    bounds: tuple[float, ...] | None = None
+    current_weight: float = 1.0
+    fixed: bool = False
+
+    def __post_init__(self):
+        bounds = largest_coordinates(self.task) if self.bounds is None else tuple(self.bounds)
+        if len(bounds) != self.task.channels or not all(0 < bound < float("inf") for bound in bounds):
+            raise InputError(f"bounds: {bounds}; allowed: {self.task.channels} positive numbers, one for each channel")
+        if self.points < 1 or self.current_weight < 0:
+            raise InputError(
+                f"points, current_weight: {self.points}, {self.current_weight}; allowed: 1 or more, 0 or more"
+            )
+        object.__setattr__(self, "bounds", bounds)
+
+    def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Points of the box, (points, channels)."""
+        bounds = torch.tensor(self.bounds, dtype=dtype)
+        if self.fixed:
+            sobol = torch.quasirandom.SobolEngine(self.task.channels, scramble=True, seed=0)
+            return (2 * sobol.draw(self.points, dtype=dtype) - 1) * bounds
+        return (2 * torch.rand(self.points, self.task.channels, generator=generator, dtype=dtype) - 1) * bounds
+
+    def silent(self) -> float:
+        r"""The loss of a network without weights and with f(0) = 0: $\sum_c s_c^2\gamma_c^2 z_{max,c}^2 / 3$."""
+        assert self.bounds is not None
+        terms = zip(self.task.scales, self.task.decays, self.bounds, strict=True)
+        return sum((s * g * bound) ** 2 / 3 for s, g, bound in terms)
+
+    def value(self, net: Network, inputs: Tensor) -> Tensor:
+        """The loss, a scalar for automatic differentiation."""
+        return proxy_value(net, inputs, self.current_weight) / len(inputs)
+
+    def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
+        """The loss and its gradient."""
+        return proxy_gradient(net, inputs, self.current_weight, 1 / len(inputs), train)
+
+
+@dataclass(frozen=True)
+class ReLUProxyLoss:
+    r"""$L = \sum_{z=\pm1} (d^\dagger\lfloor zWe\rfloor_+ - zs\gamma)^2 + |W\lfloor zWe\rfloor_+ - z\gamma We|^2$.
+
+    Exact for ReLU and one channel: both terms are homogeneous in z, so that two points stand for all.
+    """
+
+    task: Integration
+
+    def __post_init__(self):
+        if self.task.channels != 1:
+            raise InputError(f"task: {self.task.channels} channels; allowed: 1 for the exact ReLU proxy, or ProxyLoss")
+
+    def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
+        """z = 1 and z = -1, (2, 1)."""
+        return torch.tensor([[1.0], [-1.0]], dtype=dtype)
+
+    def silent(self) -> float:
+        r"""The loss at W = 0: $2 s^2\gamma^2$."""
+        return 2 * (self.task.scales[0] * self.task.decays[0]) ** 2
+
+    def value(self, net: Network, inputs: Tensor) -> Tensor:
+        """The loss, a scalar for automatic differentiation."""
+        return proxy_value(_relu(net), inputs)
+
+    def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
+        """The loss and its gradient, from products with two vectors."""
+        return proxy_gradient(_relu(net), inputs, train=train)
+
+
+def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, ...]:
+    r"""$z_{max} = y_{max} / (s\gamma)$, which inputs of size up to `bound` can reach: $x_{max} / (1 - \gamma)$."""
+    if any(decay == 1 for decay in task.decays):
+        raise InputError(f"decays: {task.decays}; allowed: below 1, or give the bounds of z: the integrals have none")
+    return tuple(bound / (1 - decay) for decay in task.decays)
+
+
+def proxy_value(net: Network, z: Tensor, current_weight: float = 1.0) -> Tensor:
+    r"""$\sum_z |D^\dagger f(WEz) - S\Gamma z|^2 + a\,|W f(WEz) - WE\,\Gamma z|^2$, over the rows z."""
+    decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
+    driven = net.recurrent(net.encoders.T)  # W E, as rows
+    h = net.f(z @ driven)
+    output = net.readout(h) - scales * decays * z
+    current = net.recurrent(h) - (decays * z) @ driven
+    return output.square().sum() + current_weight * current.square().sum()
+
+
+@torch.no_grad()
+def proxy_gradient(
+    net: Network, z: Tensor, current_weight: float = 1.0, factor: float = 1.0, train: Trained = "recurrent"
+) -> tuple[float, Gradient]:
+    r"""`factor` times `proxy_value` and its gradient.
+
+    With residuals $\rho$ of the outputs and $\kappa$ of the currents,
+    $\delta = f'(WEz) \odot (2 D\rho + 2a W^\dagger\kappa)$ and
+    $\partial L/\partial W = \sum_z 2a\,\kappa\,(f(WEz) - E\,\Gamma z)^\dagger + \delta\,(E z)^\dagger$; the last
+    term has rank D. z: (points, channels).
+    """
+    decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
+    w, encoders, decoders = net.recurrent, net.encoders, net.decoders
+    driven = w(encoders.T)
+    nu = z @ driven
+    h = net.f(nu)
+    output = h @ decoders - scales * decays * z
+    current = torch.addmm(w(h), decays * z, driven, alpha=-1)
+    loss = factor * (float(output.square().sum()) + current_weight * float(current.square().sum()))
+
+    output *= 2 * factor
+    current *= 2 * factor * current_weight
+    errors = w.pull_back(current, onto=output @ decoders.T) * net.f.derivative(nu)
+    first = z.T @ errors
+    left = torch.cat([current, first])
+    right = torch.cat([torch.addmm(h, decays * z, encoders.T, alpha=-1), encoders.T])
+    decoder_gradient = h.T @ output if train != "recurrent" else None
+    encoder_gradient = w.pull_back(first - (decays * z).T @ current).T if train == "all" else None
+    return loss, Gradient(left, right, decoder_gradient, encoder_gradient)
+
+
+def _relu(net: Network) -> Network:
+    if net.f.name != "relu":
+        raise InputError(f"activation: {net.f.name!r}; allowed: 'relu' for the exact ReLU proxy, or ProxyLoss")
+    return net

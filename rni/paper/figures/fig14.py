@@ -1,0 +1,224 @@
+r"""The least time that descent from W = 0 needs, against the scale of integration."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure as Drawing
+
+from rni.paper.claims import Claim
+from rni.paper.figure import Figure, Measured, Profile, Runs
+from rni.paper.style import CHANNELS, TARGET, legend, panels
+from rni.theory import Convergence, Plane, beta_of_scale, fastest_convergence, plane, plane_of, recipe_cosine
+from rni.training.reduced import descend_together
+from rni.vectors import overlapping
+
+DECAY, DURATION, NEURONS = 0.995, 3, 4000
+SMALL_OVERLAP = 0.1
+
+
+class Setting(NamedTuple):
+    """Norms of encoder and decoder, and the share of the encoder that is mixed into the decoder."""
+
+    encoder_norm: float
+    decoder_norm: float
+    overlap: float
+
+    @property
+    def unit(self) -> float:
+        """|e||d|, the scale that the paper calls preferred."""
+        return self.encoder_norm * self.decoder_norm
+
+    def plane(self) -> Plane:
+        """For infinitely many neurons."""
+        return plane(self.encoder_norm, self.decoder_norm, self.unit * recipe_cosine(self.overlap))
+
+    def drawn(self, seed: int) -> Plane:
+        """For vectors drawn at random."""
+        norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
+        generator = torch.Generator().manual_seed(seed)
+        return plane_of(*overlapping(NEURONS, 1, generator, overlap=self.overlap, **norms))
+
+    def __str__(self) -> str:
+        return f"$|e| = {self.encoder_norm:g}$, $|d| = {self.decoder_norm:g}$, overlap {self.overlap:g}"
+
+
+# Two settings a panel.
+SETTINGS = tuple(
+    Setting(*values)
+    for values in (
+        (1, 1, 0.1),
+        (1, 0.3, 0.1),
+        (1, 1, 0.1),
+        (0.3, 1, 0.1),
+        (1, 1, 0.0),
+        (1, 1, 0.8),
+        (0.5, 2, 0.1),
+        (2, 0.5, 0.1),
+    )
+)
+
+
+def fastest(space: Plane, scale: float) -> Convergence:
+    return fastest_convergence(space, DECAY, scale, DURATION)
+
+
+def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Convergence]) -> np.ndarray:
+    r"""Steps to shrink the distance by e, (cases,), in descent from close by at $\eta^* = 1/\lambda_{max}$.
+
+    The loss shrinks by the square of the distance's factor; it is read between 4 and 8 times the predicted time.
+    """
+    times = np.array([prediction.condition_number for prediction in predicted])
+    optima = np.stack([prediction.omega.numpy() for prediction in predicted])
+    first, last = (4 * times).astype(int), (8 * times).astype(int)
+    losses = descend_together(
+        optima + 1e-5 * np.random.default_rng(14).normal(size=optima.shape),
+        np.stack([space.encoder.numpy() for space in spaces]),
+        np.stack([space.decoder.numpy() for space in spaces]),
+        DECAY,
+        scales,
+        duration=DURATION,
+        learning_rate=np.array([prediction.learning_rate for prediction in predicted]),
+        steps=int(last.max()) + 1,
+    ).losses
+    cases = np.arange(len(times))
+    factor = (losses[last, cases] / losses[first, cases]) ** (0.5 / (last - first))
+    return 1 / (1 - factor)
+
+
+def measure(runs: Runs, profile: Profile) -> Measured:
+    scales = np.geomspace(1e-3, 10, 25 if profile.quick else 50)
+    seeds = profile.seeds(20)
+    curves = [
+        [[fastest(space, s).condition_number for s in scales] for space in map(setting.drawn, range(seeds))]
+        for setting in SETTINGS
+    ]
+    relative = np.geomspace(0.2, 5, 17 if profile.quick else 49)  # the one in the middle is 1
+    scan = [[fastest(setting.plane(), setting.unit * r) for r in relative] for setting in SETTINGS]
+    angles = np.array([[np.tan(point.angle) for point in row] for row in scan])
+    slopes = [
+        [beta_of_scale(setting.plane(), setting.unit * r, a) for r, a in zip(relative, row, strict=True)]
+        for setting, row in zip(SETTINGS, angles, strict=True)
+    ]
+    cases = [
+        (setting.plane(), setting.unit * relative[k], scan[i][k])
+        for i, setting in enumerate(SETTINGS)
+        for k in range(0, len(relative), len(relative) // 8)
+        if scan[i][k].condition_number < 500
+    ]
+    spaces, wanted, predicted = map(list, zip(*cases, strict=True))
+    return {
+        "settings": np.array(SETTINGS),
+        "scales": scales,
+        "times": np.array(curves),
+        "relative_scales": relative,
+        "scan": np.array([[point.condition_number for point in row] for row in scan]),
+        "alpha": angles,
+        "beta": np.array(slopes),
+        "predicted_times": np.array([prediction.condition_number for prediction in predicted]),
+        "measured_times": measured_times(spaces, np.array(wanted), predicted),
+    }
+
+
+def claims(measured: Measured) -> list[Claim]:
+    where = "Appendix, Minimum convergence time; Fig 14"
+    scan, overlaps = measured["scan"], measured["settings"][:, 2]
+    middle = scan.shape[1] // 2
+    loss_of_time = scan[:, middle] / scan.min(1)
+    best = measured["relative_scales"][scan.argmin(1)]
+    small = overlaps <= SMALL_OVERLAP
+    spread = np.median(measured["times"], axis=1)
+    slopes = np.abs([measured["alpha"][:, middle], measured["beta"][:, middle]])
+    deviation = np.abs(measured["measured_times"] / measured["predicted_times"] - 1)
+
+    def preferred(chosen: np.ndarray) -> dict[str, float]:
+        return {
+            "largest time at |e||d| / least time": float(loss_of_time[chosen].max()),
+            "smallest best scale / |e||d|": float(best[chosen].min()),
+            "largest best scale / |e||d|": float(best[chosen].max()),
+        }
+
+    criterion = "the least time at s = |e||d| is at most twice that at the best scale between 0.2 and 5 |e||d|"
+    return [
+        Claim(
+            "fig14.preferred_scale",
+            where + "; section 4, proxy loss",
+            "Convergence is fastest around s = |e||d|, for vectors that hardly overlap (0.1 or less).",
+            criterion,
+            "best scale about |e||d|",
+            preferred(small),
+            lambda m: m["largest time at |e||d| / least time"] <= 2,
+        ),
+        Claim(
+            "fig14.preferred_scale_large_overlap",
+            where + "; section 4, proxy loss",
+            "Convergence is fastest around s = |e||d|, for vectors that overlap (0.8).",
+            criterion,
+            "best scale about |e||d|",
+            preferred(~small),
+            lambda m: m["largest time at |e||d| / least time"] <= 2,
+        ),
+        Claim(
+            "fig14.depends_on_scale",
+            where,
+            "The time to converge depends strongly on the scale.",
+            "largest over least time between s = 0.001 and 10 at least 100 in each setting",
+            "strongly",
+            float((spread.max(1) / spread.min(1)).min()),
+            lambda ratio: ratio >= 100,
+        ),
+        Claim(
+            "fig14.order_one",
+            where,
+            r"Along the integrators of one scale the fastest one has $\alpha$ and $\beta$ of order 1.",
+            r"at s = |e||d|, $|\alpha|$ and $|\beta|$ between 0.1 and 10 in each setting",
+            "order 1",
+            {"smallest": float(slopes.min()), "largest": float(slopes.max())},
+            lambda m: m["smallest"] >= 0.1 and m["largest"] <= 10,
+        ),
+        Claim(
+            "fig14.predicted_time",
+            where,
+            r"Close to an integrator descent at $\eta^* = 1/\lambda_{max}$ converges in a time "
+            r"$C = \lambda_{max}/\lambda_{min}$.",
+            "measured time within 5 % of C for every setting and scale with C below 500",
+            "0",
+            {"largest relative deviation": float(deviation.max()), "cases": float(len(deviation))},
+            lambda m: m["largest relative deviation"] < 0.05 and m["cases"] >= 10,
+        ),
+    ]
+
+
+def draw(measured: Measured) -> Drawing:
+    drawing, axes = panels(2, 2, sharex=True, sharey=True)
+    settings = [Setting(*values) for values in measured["settings"]]
+    for k, (setting, times) in enumerate(zip(settings, measured["times"], strict=True)):
+        axis, colour = axes[k // 2], CHANNELS[k % 2]
+        axis.axvline(setting.unit, color=colour, linestyle=":", linewidth=1)
+        axis.loglog(measured["scales"], times.T, color=colour, alpha=0.25, linewidth=0.8)
+        axis.loglog(measured["scales"], np.median(times, axis=0), color=colour, label=str(setting))
+    for axis in axes:
+        axis.axvline(0, color=TARGET, linestyle=":", label=r"$s = |e||d|$")
+        axis.set(ylim=(8, 5e9))
+        legend(axis)
+    for axis in axes[2:]:
+        axis.set_xlabel("scale $s$")
+    for axis in axes[::2]:
+        axis.set_ylabel(r"least time $\mathcal{C}$ (steps)")
+    return drawing
+
+
+FIGURE = Figure(
+    id="fig14",
+    order=140,
+    title="Minimum convergence time",
+    section="Minimum convergence time",
+    caption=r"Condition number $\mathcal{C} = \lambda_{max}/\lambda_{min}$ of the Hessian, the least along the "
+    r"integrators of each scale: the steps that shrink the distance by $e$ at the best learning rate. Eight choices of "
+    r"norms and overlap, two a panel; thin lines are single draws of the vectors (4000 neurons), thick lines their "
+    r"median, dotted lines mark $s = |e||d|$. Only the angle of the vectors and $s / |e||d|$ matter. The time diverges "
+    r"at $s = d \cdot e$. $\gamma = 0.995$, $T = 3$.",
+    measure=measure,
+    claims=claims,
+    draw=draw,
+)

@@ -1,0 +1,176 @@
+"""From specifications to figures, claims and report."""
+
+import importlib
+import io
+import json
+import os
+import pkgutil
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rni.errors import InputError
+from rni.files import write_atomically
+from rni.paper import figures
+from rni.paper.claims import Claim
+from rni.paper.figure import Figure, Measured, Profile
+from rni.runs.engine import compute_all
+from rni.runs.execution import Result
+from rni.runs.specification import Specification
+from rni.runs.store import Store
+
+
+def all_figures() -> dict[str, Figure]:
+    """Every figure and table by id, in the paper's order: one module each, found by itself."""
+    modules = (importlib.import_module(f"{figures.__name__}.{m.name}") for m in pkgutil.iter_modules(figures.__path__))
+    found = sorted((module.FIGURE for module in modules), key=lambda figure: figure.order)
+    return {figure.id: figure for figure in found}
+
+
+def chosen_figures(ids: Sequence[str]) -> list[Figure]:
+    """The figures of the given ids, or all of them."""
+    known = all_figures()
+    for name in ids:
+        if name not in known:
+            raise InputError(f"{name}: no such figure; allowed: {', '.join(known)}")
+    return [figure for figure in known.values() if not ids or figure.id in ids]
+
+
+@dataclass
+class Outcome:
+    """What became of a figure: its measurements and claims, or the reason why there are none."""
+
+    figure: Figure
+    specifications: list[Specification]
+    measured: Measured = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    seconds: float = 0.0
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class StoredRuns:
+    """Finished runs, read from the store when they are asked for."""
+
+    store: Store
+
+    def __getitem__(self, specification: Specification) -> Result:
+        result = self.store.get(specification)
+        if result is None:
+            raise InputError(f"run {specification.key()[:8]}: not finished; allowed: a finished one")
+        return result
+
+
+def reproduce(
+    chosen: Sequence[Figure], profile: Profile, out: Path, executor: Executor, store: Path | None = None
+) -> tuple[list[Outcome], Path]:
+    """Compute the runs of the chosen figures, measure, judge, draw and report into the folder `out`.
+
+    A run or a figure that fails is reported with its reason, and the others go on.
+    """
+    from rni.paper.report import write_report
+    from rni.progress import runs_progress
+
+    begun = time.monotonic()
+    root = Store(store).root
+    specifications = {s.key(): s for figure in chosen for s in figure.runs(profile)}
+    finished = {key for key in specifications if Store(root).has(key)}
+    with runs_progress(list(specifications.values()), root) as on_event:
+        runs = compute_all(specifications.values(), root, executor, on_event)
+    failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
+    outcomes = measure_all(chosen, profile, root, executor, failed)
+    for outcome in outcomes:
+        if not outcome.failure:
+            write_figure(outcome, out)
+    write_claims(outcomes, out / "claims.json")
+    summary = {
+        "profile": profile,
+        "minutes": f"{(time.monotonic() - begun) / 60:.1f}",
+        "runs": len(specifications),
+        "computed": len(set(specifications) - finished - set(failed)),
+        "circumstances": circumstances(),
+    }
+    return outcomes, write_report(outcomes, out, summary)
+
+
+def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, float]:
+    """A figure's measurements and the seconds they took: what a worker does."""
+    import torch
+
+    torch.set_num_threads(1)  # the same bits anywhere
+    begun = time.perf_counter()
+    measured = all_figures()[name].measure(StoredRuns(Store(store)), profile)
+    return measured, time.perf_counter() - begun
+
+
+def judge(outcome: Outcome) -> None:
+    """Claims from measurements."""
+    outcome.claims = list(outcome.figure.claims(outcome.measured))
+
+
+def measure_all(
+    chosen: Sequence[Figure], profile: Profile, store: Path, executor: Executor, failed_runs: Mapping[str, str]
+) -> list[Outcome]:
+    """Measure each figure whose runs are finished, beside each other; a failure is the figure's own."""
+    outcomes = [Outcome(figure, list(figure.runs(profile))) for figure in chosen]
+    waiting: dict[Future, Outcome] = {}
+    for outcome in outcomes:
+        reasons = [failed_runs[s.key()] for s in outcome.specifications if s.key() in failed_runs]
+        if reasons:
+            outcome.failure = f"{len(reasons)} of {len(outcome.specifications)} runs failed: {reasons[0]}"
+        else:
+            waiting[executor.submit(measure, outcome.figure.id, profile, store)] = outcome
+    for future in as_completed(waiting):
+        outcome = waiting[future]
+        try:
+            outcome.measured, outcome.seconds = future.result()
+            judge(outcome)
+        except Exception as error:  # a figure that fails is a red line in the report, not the end of the others
+            outcome.failure = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"{outcome.figure.id}: {outcome.failure or f'measured in {outcome.seconds:.1f} s'}", file=sys.stderr)
+    return outcomes
+
+
+def write_figure(outcome: Outcome, folder: Path) -> None:
+    """The drawing as PNG and SVG and its numbers as NPZ, each written whole."""
+    drawing = outcome.figure.draw(outcome.measured)
+    for kind in ("png", "svg"):
+        buffer = io.BytesIO()
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        drawing.savefig(buffer, format=kind, metadata=metadata)
+        write_atomically(folder / f"{outcome.figure.id}.{kind}", buffer.getvalue())
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **dict[str, Any](outcome.measured))
+    write_atomically(folder / f"{outcome.figure.id}.npz", buffer.getvalue())
+
+
+def write_claims(outcomes: Sequence[Outcome], path: Path) -> None:
+    """claims.json: a list of {id, where, statement, criterion, expected, measured, verdict}."""
+    entries = [claim.to_dict() for outcome in outcomes for claim in outcome.claims]
+    write_atomically(path, (json.dumps(entries, indent=2, allow_nan=True) + "\n").encode())
+
+
+def circumstances() -> dict[str, str]:
+    """Where and with what a reproduction was made."""
+    import matplotlib
+    import scipy
+    import torch
+
+    import rni
+
+    return {
+        "rni": rni.__version__,
+        "Python": platform.python_version(),
+        "torch": torch.__version__,
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "Matplotlib": matplotlib.__version__,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }

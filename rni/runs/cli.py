@@ -1,0 +1,55 @@
+"""`rni runs`: what is in the store of finished runs. Works without torch, so that it answers at once."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rni.errors import InputError
+from rni.runs.store import Store
+
+app = typer.Typer(help="List, show and remove the finished runs in the store.", no_args_is_help=True)
+Folder = Annotated[Path | None, typer.Option("--store", metavar="DIR", help="Default: the user's cache folder.")]
+
+
+@app.command("list")
+def list_runs(store: Folder = None) -> None:
+    """All finished runs, the newest first: key, size, when it was written, and the run in a line."""
+    place = Store(store)
+    entries = place.entries()
+    for entry in entries:
+        print(f"{entry.key[:12]}  {_size(entry.size):>8}  {_when(entry.modified)}  {entry.label}")
+    print(f"{len(entries)} runs, {_size(sum(entry.size for entry in entries))}, in {place.root}")
+
+
+@app.command()
+def show(key: Annotated[str, typer.Argument(help="A key, or its first letters.")], store: Folder = None) -> None:
+    """One run: where it is, and its specification as a configuration for `rni train`."""
+    entry = Store(store).show(key)
+    print(f"# {entry.key}\n# {entry.path}\n# {_size(entry.size)}, written {_when(entry.modified)}\n# {entry.label}")
+    if entry.specification is not None:
+        print(f"\n{entry.specification.to_toml()}", end="")
+
+
+@app.command()
+def remove(
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Keys, or their first letters.")] = None,
+    all: Annotated[bool, typer.Option("--all", help="Every run in the store.")] = False,
+    store: Folder = None,
+) -> None:
+    """Remove finished runs. They are computed again when they are asked for."""
+    place = Store(store)
+    if all == bool(keys):
+        raise InputError(f"remove: {'both keys and --all' if all else 'nothing named'}; allowed: KEY..., or --all")
+    wanted = [place.show(key).key for key in keys] if keys else [entry.key for entry in place.entries()]
+    for key in dict.fromkeys(wanted):
+        print(f"removed {key[:12]}  {place.remove(key).label}")
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def _when(modified: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(modified))

@@ -1,0 +1,247 @@
+"""The engine: computes runs on the cores of this machine or on a Dask cluster, behind `concurrent.futures.Executor`.
+
+Anything else that can be pickled runs on the same executors by `executor.submit(function, ...)`.
+"""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from rni.errors import Diverged, InputError
+from rni.progress import remove_stale, reported, statuses
+from rni.runs.specification import Specification
+from rni.runs.store import Store, label
+
+log = logging.getLogger(__name__)
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
+GRACE = 5.0  # seconds for a worker to save what it computes when it is no longer wanted
+TRIES = 2  # of a run alone on a worker, after it was running when one died
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that is in the store, or the reason, in one line, why it is not."""
+
+    key: str
+    label: str
+    seconds: float = 0.0
+    reason: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.reason is None
+
+
+def compute_all(
+    specifications: Iterable[Specification],
+    store_root: Path | None,
+    executor: Executor,
+    on_event: Callable[[Outcome], None] | None = None,
+) -> dict[str, Outcome]:
+    """Compute each distinct run once, the longest first; outcomes by key, in the order given.
+
+    Workers put finished runs into the store themselves, so that they outlive this process. A run that diverges, fails
+    or kills its worker is an outcome with a reason; the others finish. `on_event` gets each outcome as it comes.
+    """
+    given = {specification.key(): specification for specification in specifications}
+    store = Store(store_root)
+    remove_stale(store.root)
+    outcomes: dict[str, Outcome] = {}
+
+    def settle(outcome: Outcome) -> None:
+        if outcome.ok and not store.has(outcome.key):
+            reason = f"{store.root}: not seen from here once computed; allowed: a folder that all workers share"
+            outcome = Outcome(outcome.key, outcome.label, outcome.seconds, reason)
+        outcomes[outcome.key] = outcome
+        if on_event:
+            on_event(outcome)
+
+    def left() -> set[str]:
+        return given.keys() - outcomes.keys()
+
+    suspects: set[str] = set()
+    barren = 0
+    while (batch := left() - suspects) and barren < TRIES:
+        _round(_longest_first(given, batch), store.root, executor, settle)
+        # whatever is unsettled now, a worker died; those that were running are tried again at the end
+        found = {status.key for status in statuses(store.root)} & left() - suspects
+        remove_stale(store.root)
+        suspects |= found
+        barren += not found
+    for key in left() - suspects:
+        settle(Outcome(key, label(given[key]), reason="the worker processes die before they begin a run"))
+    for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
+        for _ in range(TRIES):
+            if key in left():
+                _round({key: given[key]}, store.root, executor, settle)
+        if key in left():
+            reason = "the worker process died, twice, with this run alone: killed, or out of memory"
+            settle(Outcome(key, label(given[key]), reason=reason))
+    return {key: outcomes[key] for key in given}
+
+
+def compute(specification: Specification, store_root: Path) -> Outcome:
+    """Compute one run through the store; what a worker does."""
+    import torch
+
+    torch.set_num_threads(1)  # for the workers of a cluster, which somebody else started
+    begun, key, name, reason = time.monotonic(), specification.key(), label(specification), None
+    try:
+        with reported(store_root, key, name, specification.training.steps) as report:
+            Store(store_root).compute(specification, [report])
+    except (Diverged, InputError) as error:
+        reason = str(error)
+    except Exception as error:
+        log.exception("%s", name)
+        reason = f"{type(error).__name__}: {error}"
+    return Outcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()))
+
+
+def cost(specification: Specification) -> float:
+    """Roughly how long a run takes, in multiplications."""
+    training = specification.training
+    sequences = training.batch if training.loss == "batch" else len(specification.task.decays)
+    return float(training.steps) * training.duration * sequences * specification.network.neurons**2
+
+
+def local(workers: int | None = None) -> Executor:
+    """Processes of this machine, by default one for each core; they stay from the first to the last task."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = cores if workers is None else workers
+    if workers < 1:
+        raise InputError(f"workers: {workers}; allowed: 1 or more")
+    return LocalExecutor(workers)
+
+
+def cluster(address: str) -> Executor:
+    """A Dask cluster, by the address of its scheduler. The store must be in a folder that its workers share."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("scheduler: needs Dask, which is not installed; allowed: pip install 'rni[cluster]'") from None
+    try:
+        client = Client(address, timeout=REACHED_WITHIN, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        found = " ".join(str(error).split()) or type(error).__name__
+        allowed = "the address of a running Dask scheduler, such as tcp://127.0.0.1:8786"
+        raise InputError(f"scheduler: {address!r}, not reached ({found[:120]}); allowed: {allowed}") from None
+    if not client.scheduler_info()["workers"]:
+        log.warning("%s: the scheduler has no workers yet; waiting for them", address)
+    return ClusterExecutor(client)
+
+
+class LocalExecutor(Executor):
+    """A process pool that is replaced when one of its processes dies. One BLAS thread each.
+
+    Left by an exception (Ctrl-C is one), it stops what is running; a run saves a checkpoint first. The workers also end
+    when this process is killed.
+    """
+
+    def __init__(self, workers: int):
+        self.workers = workers
+        self._guard = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        context = get_context("spawn")  # forking a process that has used torch is not safe
+        theirs, self._lifeline = context.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(self.workers, context, _start_worker, (theirs,))
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        with self._guard:
+            try:
+                return self._pool.submit(fn, *args, **kwargs)
+            except BrokenExecutor:
+                self._end()
+                self._begin()
+                return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._guard:
+            if cancel_futures:
+                self._lifeline.close()
+            self._end(wait, cancel_futures)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.shutdown(cancel_futures=kind is not None)
+
+    def _end(self, wait: bool = True, cancel_futures: bool = False) -> None:
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            self._lifeline.close()
+
+
+class ClusterExecutor(Executor):
+    """Dask's executor with the client that belongs to it. Dask moves the tasks of a worker that died to another."""
+
+    def __init__(self, client: Any):
+        self._client = client
+        self._executor = client.get_executor(pure=False, retries=2)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        return self._executor.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._executor.shutdown(wait and not cancel_futures)
+        self._client.close()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.shutdown(cancel_futures=kind is not None)
+
+
+def _longest_first(given: dict[str, Specification], keys: set[str]) -> dict[str, Specification]:
+    return {key: given[key] for key in sorted(keys, key=lambda key: (-cost(given[key]), key))}
+
+
+def _round(batch: dict[str, Specification], root: Path, executor: Executor, settle: Callable[[Outcome], None]) -> None:
+    """Compute a batch as far as no worker dies."""
+    futures = {executor.submit(compute, specification, root): key for key, specification in batch.items()}
+    try:
+        for future in as_completed(futures):
+            with suppress(BrokenExecutor):
+                settle(_outcome(future, batch[futures[future]]))
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def _outcome(future: Future, specification: Specification) -> Outcome:
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise
+    except Exception as error:  # the cluster's own: cancelled, killed too often, a worker without rni
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return Outcome(specification.key(), label(specification), reason=reason)
+
+
+def _start_worker(lifeline: Connection) -> None:
+    """Prepare a process of the pool. The lifeline is closed at its other end when the process is no longer wanted."""
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    # Ctrl-C reaches the whole process group: a training takes it as the wish to save and stop, an idle worker waits
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import torch
+
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+
+
+def _end_with(lifeline: Connection) -> None:
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(GRACE)
+    os._exit(1)

@@ -1,0 +1,227 @@
+"""The store of finished runs: one network file for each, named by the hash of its specification.
+
+    ROOT/ab/abcd….safetensors    the network with its specification and losses; there means finished
+    ROOT/ab/abcd….sha256         its checksum, as `sha256sum` writes it; there before the network is
+    ROOT/ab/abcd….checkpoint     an unfinished run, to go on from
+    ROOT/ab/abcd….lock           held by the process that computes the run
+
+torch is imported by what needs it, so that listing is quick.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from platformdirs import user_cache_path
+
+from rni.errors import Diverged, InputError
+from rni.runs.specification import Specification
+
+if TYPE_CHECKING:
+    from rni.runs.execution import Result
+    from rni.training.descent import Callback
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished run on disk; `specification` is None, and `label` says why, where its header can't be read."""
+
+    key: str
+    path: Path
+    size: int
+    modified: float
+    label: str
+    specification: Specification | None
+
+
+class Store:
+    """Finished runs in a folder. Any number of processes may use it at once, and be killed at any moment."""
+
+    def __init__(self, root: Path | None = None):
+        self.root = Path(root) if root is not None else user_cache_path("rni") / "runs"
+
+    def path(self, key: str) -> Path:
+        """Where the network of a finished run is."""
+        return self.root / key[:2] / f"{key}.safetensors"
+
+    def has(self, key: str) -> bool:
+        """Whether the run's file is there, which says nothing of its content."""
+        path = self.path(key)
+        try:  # listing the folder, unlike asking for the file, sees at once what another machine wrote over NFS
+            return path.name in os.listdir(path.parent)
+        except FileNotFoundError:
+            return False
+
+    def get(self, specification: Specification) -> "Result | None":
+        """The finished run, or None; what is damaged or another run's is reported and not used."""
+        try:
+            return self._read(specification)
+        except InputError as error:
+            log.warning("%s; the run is computed again", error)
+            return None
+
+    def compute(self, specification: Specification, callbacks: "Sequence[Callback]" = ()) -> "Result":
+        """The finished run from the store, or else carried out here and stored.
+
+        Of several processes that want the same run one computes it and the others wait. A killed run goes on from its
+        checkpoint. A run that diverges or fails raises, and leaves nothing behind.
+        """
+        with suppress(InputError):
+            if (result := self._read(specification)) is not None:
+                return result
+        with locked(self.path(specification.key()).with_suffix(".lock")):
+            return self.get(specification) or self._run(specification, callbacks)
+
+    def entries(self) -> list[Entry]:
+        """All finished runs, the newest first."""
+        return sorted(map(_entry, self.root.glob("??/*.safetensors")), key=lambda entry: -entry.modified)
+
+    def show(self, prefix: str) -> Entry:
+        """The one finished run whose key begins so."""
+        found = [path for path in self.root.glob("??/*.safetensors") if prefix and path.stem.startswith(prefix)]
+        if len(found) == 1:
+            return _entry(found[0])
+        what = f"begins {len(found)} runs" if found else f"no such run in {self.root}"
+        raise InputError(f"{prefix}: {what}; allowed: the first letters of one key that `rni runs list` shows")
+
+    def remove(self, prefix: str) -> Entry:
+        """Remove the one finished run whose key begins so."""
+        entry = self.show(prefix)
+        try:
+            with locked(entry.path.with_suffix(".lock"), wait=False):
+                for suffix in (".safetensors", ".sha256", ".checkpoint"):
+                    entry.path.with_suffix(suffix).unlink(missing_ok=True)
+        except BlockingIOError:
+            raise InputError(f"{entry.key}: computed at this moment; allowed: a run that nobody computes") from None
+        return entry
+
+    def _read(self, specification: Specification) -> "Result | None":
+        path = self.path(specification.key())
+        try:
+            content = path.read_bytes()
+            expected = path.with_suffix(".sha256").read_text(errors="replace").split()[:1]
+        except FileNotFoundError as missing:
+            if Path(missing.filename) == path:
+                return None
+            raise InputError(f"{path}: has no checksum beside it; allowed: a whole run") from None
+        if [hashlib.sha256(content).hexdigest()] != expected:
+            raise InputError(f"{path}: differs from its checksum; allowed: the file as it was written")
+
+        from rni import files
+        from rni.runs.execution import Result
+
+        file = files.read(path)
+        if Specification.parse(file.specification) != specification:
+            raise InputError(
+                f"{path}: is another specification's run; allowed: the one that its name is the hash of"
+            )
+        return Result(specification, file.network, file.losses)
+
+    def _run(self, specification: Specification, callbacks: "Sequence[Callback]") -> "Result":
+        from rni.runs.execution import run
+
+        path = self.path(specification.key())
+        checkpoint = path.with_suffix(".checkpoint")
+        for left_over in path.parent.glob(f".{path.stem}*"):  # by a process killed while it wrote
+            left_over.unlink(missing_ok=True)
+        begun = checkpoint.exists()
+        try:
+            result = run(specification, callbacks=callbacks, checkpoint=checkpoint)
+        except Diverged:
+            checkpoint.unlink(missing_ok=True)  # it would diverge from there once more, at another step
+            raise
+        except InputError as error:
+            if not begun:
+                raise
+            log.warning("%s; the run begins afresh", error)
+            checkpoint.unlink(missing_ok=True)
+            result = run(specification, callbacks=callbacks, checkpoint=checkpoint)
+        return _write(path, result)
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock between processes; the system lets go of it when the process ends, however it ends.
+
+    Without waiting, raises BlockingIOError where another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with path.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if not _still_there(path, file.fileno()):
+                continue  # who held it before us has removed the file, and somebody may hold a new one already
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def label(specification: Specification) -> str:
+    """A run in one line."""
+    network, training = specification.network, specification.training
+    parts = (
+        f"{network.activation.name} n={network.neurons}",
+        "decays " + " ".join(f"{decay:g}" for decay in specification.task.decays[:4]),
+        f"T={training.duration} {training.loss} {training.optimizer} {training.steps} steps",
+        f"seed {specification.seed}",
+    )
+    return ", ".join(parts)
+
+
+def _write(path: Path, result: "Result") -> "Result":
+    """Write a run and return it as it is read back, so that a run is the same to its user before and after storing.
+
+    The checksum comes first: once the network is there, everything is. What can't be read back is not stored.
+    """
+    from rni import files
+    from rni.runs.execution import Result
+
+    whole = path.with_name(f".{path.stem}.whole")
+    try:
+        files.save(result.network, whole, result.specification.model_dump(mode="json"), result.losses)
+        stored = files.read(whole)
+        digest = hashlib.sha256(whole.read_bytes()).hexdigest()
+        files.write_atomically(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
+        whole.replace(path)
+    finally:
+        whole.unlink(missing_ok=True)
+    return Result(result.specification, stored.network, stored.losses)
+
+
+def _still_there(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _entry(path: Path) -> Entry:
+    stat = path.stat()
+    specification = None
+    try:
+        specification = Specification.parse(_header(path).get("specification"))
+        described = label(specification)
+    except (InputError, ValueError) as error:
+        described = f"unreadable: {str(error).splitlines()[0]}"
+    return Entry(path.stem, path, stat.st_size, stat.st_mtime, described, specification)
+
+
+def _header(path: Path) -> dict:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return json.loads((file.metadata() or {}).get("rni", "{}"))
+    except SafetensorError as error:
+        raise InputError(f"truncated, or not safetensors ({error})") from None

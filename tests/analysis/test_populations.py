@@ -1,0 +1,29 @@
+import pytest
+import torch
+
+from rni import InputError
+from rni.analysis import population_vectors, populations
+
+
+def test_the_vectors_of_a_known_code_are_found(generator):
+    positive, negative = (torch.rand(20, generator=generator, dtype=torch.float64) for _ in range(2))
+    positive[:8], negative[5:12] = 0, 0
+    y = torch.randn(500, generator=generator, dtype=torch.float64)
+    activity = y.clamp(min=0)[:, None] * positive + (-y).clamp(min=0)[:, None] * negative
+    found = population_vectors(activity, y)
+    torch.testing.assert_close(found.positive, positive)
+    torch.testing.assert_close(found.negative, negative)
+    assert populations(found, 1e-3).tolist() == [1] * 5 + [3] * 3 + [0] * 4 + [2] * 8
+
+
+@pytest.mark.parametrize(
+    ("activity", "integral", "message"),
+    [
+        (torch.ones(5, 3), torch.ones(4), "shapes"),
+        (torch.ones(5, 3), torch.ones(5), "of one sign"),
+        (torch.full((2, 3), float("nan")), torch.tensor([1.0, -1.0]), "missing"),
+    ],
+)
+def test_samples_that_can_not_be_used_are_refused(activity, integral, message):
+    with pytest.raises(InputError, match=message):
+        population_vectors(activity, integral)

@@ -1,0 +1,97 @@
+"""The verdicts on populations and currents of a ReLU network can fail."""
+
+import pytest
+import torch
+
+from rni import run
+from rni.paper.figure import Profile
+from rni.paper.figures import fig3, fig5
+from rni.paper.figures.fig4 import FIGURE, specification
+from rni.runs.execution import Result
+
+TINY = Profile("tiny", neurons=150, quick=True)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return run(specification(TINY))
+
+
+def verdicts(result):
+    runs = {specification(TINY): result}
+    claims = [claim for figure in (FIGURE, fig5.FIGURE) for claim in figure.claims(figure.measure(runs, TINY))]
+    return {claim.id: claim.verdict for claim in claims}
+
+
+def altered(result, change):
+    net = specification(TINY).build()
+    net.load_state_dict(result.network.state_dict())
+    with torch.no_grad():
+        change(net)
+    return Result(result.specification, net, result.losses)
+
+
+def test_a_trained_network_has_linear_currents(trained):
+    assert set(verdicts(trained).values()) == {"reproduced"}
+
+
+def shuffle(net):
+    permutation = torch.randperm(net.neurons, generator=torch.Generator().manual_seed(0))
+    net.recurrent.value.copy_(net.recurrent.value[permutation])
+
+
+def untrain(net):
+    noise = torch.randn(net.neurons, net.neurons, generator=torch.Generator().manual_seed(0))
+    net.recurrent.value.copy_(noise / net.neurons**0.5)
+
+
+def one_sign(net):
+    net.recurrent.value.abs_().mul_(0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        (shuffle, {"fig4.linear", "fig4.alignment", "fig5.opposite", "fig5.encoder"}),
+        (untrain, {"fig4.linear", "fig4.alignment", "fig5.opposite", "fig5.encoder"}),
+        (one_sign, {"fig4.linear", "fig4.signs"}),
+    ],
+)
+def test_a_network_that_violates_a_claim_is_not_reproduced(trained, change, broken):
+    found = {name for name, verdict in verdicts(altered(trained, change)).items() if verdict == "not reproduced"}
+    assert broken <= found
+
+
+@pytest.fixture(scope="module")
+def populations():
+    """Measurements of Fig 3 for small networks."""
+    specifications = [*fig3.specifications(TINY), *fig3.specifications(TINY, "proxy")]
+    return fig3.FIGURE.measure({each: run(each) for each in specifications}, TINY)
+
+
+def population_verdicts(measured):
+    return {claim.id: claim.verdict for claim in fig3.FIGURE.claims(measured)}
+
+
+NULL = "fig3.proxy-null"  # a few neurons are trapped with a vanishing current, against what the paper says
+
+
+def test_trained_networks_have_two_populations(populations):
+    assert {verdict for name, verdict in population_verdicts(populations).items() if name != NULL} == {"reproduced"}
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "broken"),
+    [
+        ("batch_populations", lambda p: p * 0 + 2, {"fig3.two-populations", "fig3.balance", "fig3.shared-are-weak"}),
+        ("batch_populations", lambda p: p * 0, {"fig3.balance"}),
+        ("batch_readouts", lambda r: 2 * r, {"fig3.readout"}),
+        ("proxy_populations", lambda p: p * 0 + 2, {"fig3.proxy-shared"}),
+        ("proxy_populations", lambda p: p * 0 + 3, {NULL}),
+        ("switch_activity", lambda a: a[::-1], {"fig3.switch"}),
+    ],
+)
+def test_populations_that_violate_a_claim_are_not_reproduced(populations, key, change, broken):
+    none_trapped = populations | {"proxy_populations": populations["proxy_populations"] % 2}
+    found = population_verdicts(none_trapped | {key: change(populations[key])})
+    assert {name for name, verdict in found.items() if verdict == "not reproduced"} == broken

@@ -1,0 +1,90 @@
+"""A real Dask scheduler and two real workers on this machine, one of which is killed in the middle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rni import InputError, Specification
+from rni.progress import statuses
+from rni.runs.engine import cluster, compute_all
+from rni.runs.store import Store
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rni[cluster]'")
+
+RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}}
+RUNS = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 1000}}) for seed in range(6)]
+WILD = Specification.parse(RAW | {"training": {"steps": 40, "learning_rate": 50.0}})
+
+
+def contents(root):
+    return {path.name: path.read_bytes() for path in Path(root).glob("??/*")}
+
+
+def until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """The address of a scheduler with two workers of one thread each."""
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "dask", *arguments]
+        with (tmp_path / "dask.log").open("a") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path)
+        running.callback(process.wait)
+        running.callback(process.kill)
+
+    with ExitStack() as running:
+        found = tmp_path / "scheduler.json"
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(found))
+        until(lambda: found.exists() and found.read_text().endswith("}"))
+        for _ in range(2):
+            only = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+            start("worker", "--scheduler-file", str(found), *only, "--local-directory", str(tmp_path))
+        yield json.loads(found.read_text())["address"]
+
+
+def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(scheduler, tmp_path):
+    root, here = tmp_path / "runs", Store(tmp_path / "here")
+    for each in RUNS:
+        here.compute(each)
+
+    def kill_one_of_two():
+        running = until(lambda: [found for found in [statuses(root)] if len({s.worker for s in found}) == 2])[0]
+        killed.append(running[0])
+        os.kill(int(running[0].worker.rpartition("-")[2]), signal.SIGKILL)
+
+    killed = []
+    with cluster(scheduler) as executor:
+        until(lambda: len(executor._client.scheduler_info()["workers"]) == 2)
+        killer = threading.Thread(target=kill_one_of_two)
+        killer.start()
+        outcomes = compute_all([*RUNS, WILD], root, executor)
+        killer.join()
+        assert executor.submit(abs, -1).result() == 1
+        assert len(executor._client.scheduler_info()["workers"]) == 1
+    assert killed[0].key in outcomes
+    assert outcomes.pop(WILD.key()).reason.startswith("training diverged")
+    assert [outcome.reason for outcome in outcomes.values()] == [None] * len(RUNS)
+    assert contents(root) == contents(here.root)
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):
+    monkeypatch.setattr("rni.runs.engine.REACHED_WITHIN", 0.5)
+    for address in ("tcp://127.0.0.1:1", "nonsense", "tcp://"):
+        with pytest.raises(InputError, match="; allowed: the address of a running Dask scheduler") as caught:
+            cluster(address)
+        assert "\n" not in str(caught.value)

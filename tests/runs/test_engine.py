@@ -1,0 +1,253 @@
+"""The engine: the same bytes whatever computes them, and no run's failure is another's."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from rni import InputError, Specification, progress
+from rni.progress import remove_stale, reported, runs_progress, statuses
+from rni.runs import engine
+from rni.runs.engine import Outcome, cluster, compute_all, cost, local
+from rni.runs.store import Store
+
+RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}
+
+
+def specification(seed=0, **training):
+    return Specification.parse(RAW | {"seed": seed, "training": RAW["training"] | training})
+
+
+SEVERAL = [specification(seed, steps=60 + 20 * seed) for seed in range(5)]
+LONG = [specification(seed, steps=100_000) for seed in range(2)]
+WILD = specification(learning_rate=50.0)
+
+
+def contents(root):
+    return {path.name: path.read_bytes() for path in Path(root).glob("??/*")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The bytes of SEVERAL, computed in this process."""
+    store = Store(tmp_path_factory.mktemp("undisturbed"))
+    for each in SEVERAL:
+        store.compute(each)
+    return contents(store.root)
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    with local(2) as executor:
+        yield executor
+
+
+def until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+    return found
+
+
+def test_one_and_two_workers_give_the_bytes_of_this_process(tmp_path, undisturbed, two_workers):
+    with local(1) as one_worker:
+        for name, executor in (("one", one_worker), ("two", two_workers)):
+            outcomes = compute_all([*SEVERAL, SEVERAL[0]], tmp_path / name, executor)
+            assert list(outcomes) == [each.key() for each in SEVERAL]
+            assert all(outcome.ok for outcome in outcomes.values())
+            assert contents(tmp_path / name) == undisturbed
+
+
+def test_a_run_that_diverges_is_an_outcome_with_its_reason_and_the_others_finish(tmp_path, undisturbed, two_workers):
+    seen = []
+    outcomes = compute_all([WILD, *SEVERAL], tmp_path, two_workers, on_event=seen.append)
+    assert outcomes[WILD.key()].reason.startswith("training diverged at step 1: ")
+    assert "\n" not in outcomes[WILD.key()].reason
+    assert contents(tmp_path) == undisturbed
+    assert sorted(outcome.key for outcome in seen) == sorted(outcomes)
+
+
+def test_other_functions_run_on_the_same_workers_with_one_thread_each(two_workers):
+    import torch
+
+    assert two_workers.submit(torch.get_num_threads).result() == 1
+    assert two_workers.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+    assert list(two_workers.map(abs, [-1, -2])) == [1, 2]
+
+
+def test_a_killed_worker_is_replaced_and_its_run_computed(tmp_path, undisturbed):
+    runs = [*SEVERAL, specification(9, steps=4000)]
+
+    def kill():
+        running = until(lambda: [s for s in statuses(tmp_path) if s.key == runs[-1].key()])
+        os.kill(int(running[0].worker.rpartition("-")[2]), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with local(2) as executor:
+        outcomes = compute_all(runs, tmp_path, executor)
+        assert executor.submit(abs, -1).result() == 1
+    thread.join()
+    assert [outcome.reason for outcome in outcomes.values()] == [None] * 6
+    assert contents(tmp_path).items() >= undisturbed.items()
+    assert statuses(tmp_path) == []
+
+
+class Deadly(Executor):
+    """Computes here, but the deadly run breaks the pool, and with it what is submitted until the pool is replaced."""
+
+    def __init__(self, key, root):
+        self.key, self.root, self.lost, self.submitted = key, root, 0, []
+
+    def submit(self, fn, /, specification, root):
+        future = Future()
+        self.submitted.append(specification.key())
+        if specification.key() == self.key:
+            self.lost = len(SEVERAL) if len(self.submitted) == 1 else 1
+            with reported(self.root, self.key, "", 1):
+                (left_by_the_dead,) = (self.root / "status").glob(f"*-{os.getpid()}-*.json")
+                left_by_the_dead.rename(self.root / "status" / "elsewhere-1-1.json")
+        if self.lost:
+            self.lost -= 1
+            future.set_exception(BrokenProcessPool("died"))
+        else:
+            future.set_result(fn(specification, root))
+        return future
+
+
+def test_only_the_run_that_kills_its_worker_every_time_fails(tmp_path):
+    deadly = SEVERAL[-1].key()  # the longest: it comes first and takes all others with it
+    executor = Deadly(deadly, tmp_path)
+    outcomes = compute_all(SEVERAL, tmp_path, executor)
+    assert {key for key, outcome in outcomes.items() if not outcome.ok} == {deadly}
+    assert "worker process died" in outcomes[deadly].reason
+    assert executor.submitted.count(deadly) == 3
+
+
+def test_workers_that_never_start_are_a_reason_not_an_endless_wait(tmp_path):
+    class Dead(Executor):
+        def submit(self, fn, /, *args, **kwargs):
+            future = Future()
+            future.set_exception(BrokenProcessPool("died"))
+            return future
+
+    outcomes = compute_all(SEVERAL, tmp_path, Dead())
+    assert {outcome.reason for outcome in outcomes.values()} == {"the worker processes die before they begin a run"}
+
+
+def test_a_run_that_is_not_in_our_folder_once_computed_is_a_failure(tmp_path):
+    class Elsewhere(Executor):
+        def submit(self, fn, /, specification, root):
+            future = Future()
+            future.set_result(fn(specification, root / "elsewhere"))
+            return future
+
+    (outcome,) = compute_all(SEVERAL[:1], tmp_path, Elsewhere()).values()
+    assert outcome.reason.endswith("allowed: a folder that all workers share")
+
+
+def test_the_longest_run_comes_first():
+    by_cost = sorted([*SEVERAL, *LONG, specification(duration=30)], key=cost, reverse=True)
+    assert by_cost[0] in LONG
+    assert by_cost[2] == specification(duration=30)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+if __name__ == "__main__":
+    import test_engine
+    with test_engine.local(2) as executor:
+        test_engine.compute_all(getattr(test_engine, sys.argv[3]), Path(sys.argv[2]), executor)
+"""
+
+
+def start(tmp_path, which):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "script.py", os.path.dirname(__file__), tmp_path / "runs", which]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc which processes are alive")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_command_interrupted_or_killed_takes_its_workers_with_it_and_they_save_first(tmp_path, how):
+    root = tmp_path / "runs"
+    with start(tmp_path, "LONG") as process:
+        try:
+            until(lambda: len([s for s in statuses(root) if s.step]) == 2)
+            workers = [int(status.worker.rpartition("-")[2]) for status in statuses(root)]
+            process.send_signal(how)
+            process.wait(timeout=10)
+        finally:
+            process.kill()
+    until(lambda: not any(alive(pid) for pid in workers), 2 * engine.GRACE)
+    assert len(list(root.glob("??/*.checkpoint"))) == 2
+    assert not list(root.glob("??/*.lock"))
+
+
+def test_wrong_numbers_of_workers_and_schedulers_that_do_not_answer_are_one_line(monkeypatch):
+    with pytest.raises(InputError, match="workers: 0; allowed: 1 or more"):
+        local(0)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'rni\[cluster\]'"):
+        cluster("tcp://127.0.0.1:1")
+
+
+def test_progress_elsewhere_than_on_a_terminal_is_plain_lines(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.05)
+    Store(tmp_path).compute(SEVERAL[0])
+    with runs_progress([*SEVERAL[:2], WILD], tmp_path) as settle:
+        with reported(tmp_path, SEVERAL[1].key(), "label", 80) as report:
+            monkeypatch.setattr(progress, "REPORT_EVERY", 0.0)
+            report(40, 0.1, None)
+            assert [(s.step, s.steps, s.loss) for s in statuses(tmp_path)] == [(40, 80, 0.1)]
+            time.sleep(0.3)
+        settle(Outcome(SEVERAL[0].key(), "stored"))
+        settle(Outcome(SEVERAL[1].key(), "computed", 2.0))
+        settle(Outcome(WILD.key(), "wild", 1.0, "diverged"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "3 runs, 1 of them in the store"
+    assert lines[1].startswith("0/3  1 running  about ")
+    assert lines[-2:] == ["2/3  computed  2.0 s", "3/3  FAILED  wild: diverged"]
+
+
+def test_progress_on_a_terminal_has_a_bar_and_a_line_for_each_worker(tmp_path):
+    from rich.console import Console
+
+    console = Console(width=150, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
+    with reported(tmp_path, SEVERAL[1].key(), "some network", 80):
+        console.print(progress._picture(progress.RunsProgress(SEVERAL, tmp_path)))
+    console.file.close()
+    overall, worker = console.export_text().splitlines()
+    assert overall.startswith("runs 0/5  ")
+    assert f"{os.getpid()}  some network  step 0/80" in worker
+
+
+def test_what_dead_workers_were_doing_is_not_shown_and_then_forgotten(tmp_path):
+    with reported(tmp_path, SEVERAL[0].key(), "label", 80):
+        (mine,) = (tmp_path / "status").glob("*.json")
+        host = mine.stem.rsplit("-", 2)[0]
+        finished = subprocess.Popen([sys.executable, "-c", ""])
+        finished.wait()
+        (tmp_path / "status" / f"{host}-{finished.pid}-1.json").write_bytes(mine.read_bytes())
+        (tmp_path / "status" / "elsewhere-1-1.json").write_bytes(mine.read_bytes())
+        os.utime(tmp_path / "status" / "elsewhere-1-1.json", (0, 0))
+        assert [s.path for s in progress.RunsProgress(SEVERAL, tmp_path).running()] == [mine]
+        remove_stale(tmp_path)
+        assert list((tmp_path / "status").iterdir()) == [mine]

@@ -1,0 +1,64 @@
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from rni import InputError, Specification
+from rni.runs.cli import app
+from rni.runs.store import Store
+
+RAW = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"steps": 3}}
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path)
+    for seed in range(3):
+        store.compute(Specification.parse(RAW | {"seed": seed}))
+    return store
+
+
+def rni_runs(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, InputError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_list_names_every_run(store):
+    out = rni_runs("list", "--store", store.root)
+    assert all(entry.key[:12] in out and entry.label in out for entry in store.entries())
+    assert "3 runs" in out
+
+
+def test_what_show_prints_is_the_configuration_of_the_same_run(store, tmp_path):
+    key = store.entries()[0].key
+    (tmp_path / "run.toml").write_text(rni_runs("show", key[:8], "--store", store.root))
+    assert Specification.from_toml(tmp_path / "run.toml").key() == key
+
+
+def test_remove_takes_the_named_runs_and_all_takes_the_rest(store):
+    first, *others = [entry.key for entry in store.entries()]
+    rni_runs("remove", first[:8], "--store", store.root)
+    assert {entry.key for entry in store.entries()} == set(others)
+    rni_runs("remove", "--all", "--store", store.root)
+    assert store.entries() == []
+
+
+@pytest.mark.parametrize("arguments", [["show", "zz"], ["remove", "zz"], ["remove"], ["remove", "zz", "--all"]])
+def test_a_wrong_key_is_answered_with_what_is_allowed_and_removes_nothing(store, arguments):
+    with pytest.raises(InputError, match="; allowed: "):
+        rni_runs(*arguments, "--store", store.root)
+    assert len(store.entries()) == 3
+
+
+def test_listing_and_showing_do_without_torch(store):
+    script = (
+        "import sys; from typer.testing import CliRunner; from rni.runs.cli import app\n"
+        "for command in (['list'], ['show', sys.argv[2]]):\n"
+        "    assert CliRunner().invoke(app, [*command, '--store', sys.argv[1]]).exit_code == 0\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script, store.root, store.entries()[0].key], check=True)

@@ -1,0 +1,277 @@
+"""The store keeps what is finished, computes a run once, and never uses what is damaged."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from rni import Diverged, InputError, Specification
+from rni.runs.store import Store, locked
+
+RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}
+
+
+def specification(seed=0, **training):
+    return Specification.parse(RAW | {"seed": seed, "training": RAW["training"] | training})
+
+
+def contents(root):
+    return {path.name: path.read_bytes() for path in Path(root).glob("??/*")}
+
+
+class Steps(list):
+    """A callback that remembers which steps were computed."""
+
+    def __call__(self, step, loss, net):
+        self.append(step)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "runs")
+
+
+def test_a_finished_run_is_read_back_and_not_computed_again(store):
+    assert store.get(specification()) is None
+    first, again = store.compute(specification()), Steps()
+    second = store.compute(specification(), [again])
+    assert again == []
+    assert second.losses == first.losses
+    assert second.specification == specification()
+    assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
+
+
+def test_the_store_is_in_the_cache_folder_unless_told_otherwise(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert Store().root.name == "runs"
+    assert sys.platform != "linux" or Store().root == tmp_path / "rni" / "runs"
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def flipped(place):
+    def flip(path):
+        content = bytearray(path.read_bytes())
+        content[place] ^= 4
+        path.write_bytes(content)
+
+    return flip
+
+
+def of_another_run(path):
+    other = Store(path.parents[1] / "other")
+    other.compute(specification(1))
+    source = other.path(specification(1).key())
+    for suffix in (".safetensors", ".sha256"):
+        path.with_suffix(suffix).write_bytes(source.with_suffix(suffix).read_bytes())
+
+
+def without_checksum(path):
+    path.with_suffix(".sha256").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (truncated, "differs from its checksum"),
+        (empty, "differs from its checksum"),
+        (flipped(3), "differs from its checksum"),
+        (flipped(60), "differs from its checksum"),
+        (flipped(-100), "differs from its checksum"),
+        (of_another_run, "another specification's run"),
+        (without_checksum, "no checksum"),
+    ],
+)
+def test_a_damaged_entry_is_reported_and_computed_again_to_the_same_bytes(store, caplog, damage, why):
+    store.compute(specification())
+    path, whole = store.path(specification().key()), contents(store.root)
+    damage(path)
+    assert store.get(specification()) is None
+    assert len(caplog.messages) == 1
+    assert str(path) in caplog.messages[0]
+    assert why in caplog.messages[0]
+    assert "\n" not in caplog.messages[0]
+    steps = Steps()
+    store.compute(specification(), [steps])
+    assert steps == list(range(40))
+    assert contents(store.root) == whole
+
+
+def test_a_diverged_run_raises_and_leaves_nothing(store):
+    wild = specification(learning_rate=50.0)
+    for _ in range(2):
+        with pytest.raises(Diverged, match="step 1:"):
+            store.compute(wild)
+    assert contents(store.root) == {}
+
+
+def test_a_network_that_could_not_be_read_back_is_not_stored(store, monkeypatch):
+    def spoiled(*args, **kwargs):
+        result = original(*args, **kwargs)
+        result.network.encoders.data[0] = float("nan")
+        return result
+
+    from rni.runs import execution
+
+    original = execution.run
+    monkeypatch.setattr(execution, "run", spoiled)
+    with pytest.raises(InputError, match="NaN"):
+        store.compute(specification())
+    assert contents(store.root) == {}
+
+
+def test_an_interrupted_run_goes_on_where_it_was_to_the_same_bytes(store, tmp_path):
+    undisturbed = Store(tmp_path / "undisturbed")
+    undisturbed.compute(specification())
+
+    def interrupt(step, loss, net):
+        if step == 20:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        store.compute(specification(), [interrupt])
+    steps = Steps()
+    store.compute(specification(), [steps])
+    assert steps == list(range(21, 40))
+    assert contents(store.root) == contents(undisturbed.root)
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_run_begins_afresh(store, caplog):
+    checkpoint = store.path(specification().key()).with_suffix(".checkpoint")
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_bytes(b"half")
+    steps = Steps()
+    store.compute(specification(), [steps])
+    assert steps == list(range(40))
+    assert str(checkpoint) in caplog.text
+    assert not checkpoint.exists()
+
+
+def test_entries_are_the_newest_first_and_name_what_they_are(store):
+    for seed in (0, 1):
+        store.compute(specification(seed))
+        os.utime(store.path(specification(seed).key()), (seed, seed))
+    entries = store.entries()
+    assert [entry.specification for entry in entries] == [specification(1), specification(0)]
+    assert entries[0].label == "relu n=60, decays 0.9 0.8, T=3 batch sgd 40 steps, seed 1"
+    assert entries[0].size == entries[0].path.stat().st_size
+    empty(entries[0].path)
+    assert store.entries()[0].label.startswith("unreadable: ")
+
+
+def test_one_run_is_removed_by_the_beginning_of_its_key(store):
+    for seed in range(40):
+        store.compute(specification(seed, steps=0))
+    with pytest.raises(InputError, match=r"begins \d+ runs; allowed"):
+        next(store.remove(digit) for digit in "0123456789abcdef" if len([*store.root.glob(f"{digit}?/*")]) > 2)
+    with pytest.raises(InputError, match="no such run"):
+        store.remove("xyz")
+    key = specification(7, steps=0).key()
+    assert store.remove(key[:16]).key == key
+    assert store.get(specification(7, steps=0)) is None
+    assert len(store.entries()) == 39
+
+
+def test_a_run_is_not_removed_while_somebody_computes_it(store):
+    store.compute(specification())
+    key = specification().key()
+    with locked(store.path(key).with_suffix(".lock")), pytest.raises(InputError, match="computed at this moment"):
+        store.remove(key)
+    assert store.get(specification()) is not None
+
+
+WORKER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import torch
+torch.set_num_threads(1)
+from test_store import specification
+from rni.runs.store import Store
+root, steps, seeds = Path(sys.argv[2]), int(sys.argv[3]), [int(seed) for seed in sys.argv[4:]]
+print("ready", flush=True)
+sys.stdin.readline()
+for seed in seeds:
+    computed = []
+    Store(root).compute(specification(seed, steps=steps), [lambda *_: computed.append(1)])
+    print(seed, len(computed), flush=True)
+"""
+
+
+def start(root, steps, *seeds):
+    """A process that computes some runs one after the other, once told to."""
+    here = os.path.dirname(__file__)
+    command = [sys.executable, "-c", WORKER, here, str(root), str(steps), *map(str, seeds)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_that_want_the_same_run_compute_it_once(store):
+    with start(store.root, 1000, 0) as one, start(store.root, 1000, 0) as two:
+        assert [one.stdout.readline(), two.stdout.readline()] == ["ready\n"] * 2
+        for process in (one, two):
+            process.stdin.write("\n")
+            process.stdin.flush()
+        outputs = [process.communicate(timeout=60)[0].split() for process in (one, two)]
+    assert sorted(outputs) == [["0", "0"], ["0", "1000"]]
+    assert not list(store.root.glob("??/*.lock"))
+
+
+def test_a_lock_is_exclusive_however_often_its_file_is_removed(tmp_path):
+    """Threads count as processes here: each opens the lock's file for itself."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    inside, most = [], []
+
+    def enter(_):
+        with locked(tmp_path / "a.lock"):
+            inside.append(1)
+            time.sleep(0.001)
+            most.append(len(inside))
+            inside.pop()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(enter, range(200)))
+    assert max(most) == 1
+
+
+def test_killed_at_random_moments_and_started_again_nothing_finished_is_lost(store, tmp_path):
+    seeds, steps = range(6), 600
+    undisturbed = Store(tmp_path / "undisturbed")
+    for seed in seeds:
+        undisturbed.compute(specification(seed, steps=steps))
+    moments = random.Random(0)
+    finished = {}
+    for attempt in range(20):
+        with start(store.root, steps, *seeds) as process:
+            process.stdout.readline()
+            process.stdin.write("\n")
+            process.stdin.flush()
+            try:
+                process.wait(timeout=moments.uniform(0.1, 1.0) if attempt < 3 else 60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            lines = [line.split() for line in process.stdout]
+        computed_twice = [seed for seed, count in lines if int(count) and seed in finished]
+        assert not computed_twice
+        finished |= {seed: path.stat().st_mtime_ns for seed, _ in lines for path in [path_of(store, seed, steps)]}
+        assert all(path_of(store, seed, steps).stat().st_mtime_ns == when for seed, when in finished.items())
+        if process.returncode == 0:
+            break
+    assert attempt > 0, "never killed: the runs are too short for this test"
+    assert contents(store.root) == contents(undisturbed.root)
+
+
+def path_of(store, seed, steps):
+    return store.path(specification(int(seed), steps=steps).key())

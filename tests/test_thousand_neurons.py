@@ -1,0 +1,35 @@
+"""The normal size, with the default training: what the paper reports for batch descent from W = 0."""
+
+import pytest
+import torch
+
+from rni import Specification, analyze, run
+from rni.task import white_noise
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def trained(decays, **training):
+    return run(Specification.parse({"task": {"decays": decays}, "training": training})).network
+
+
+def test_relu_network_integrates_sequences_far_longer_than_it_was_trained_on():
+    analysis = analyze(trained([0.995], batch=16))
+    assert analysis.ratio <= 1.8e-2
+    assert analysis.errors["white noise"][200][0] <= 0.02
+    assert analysis.errors["white noise"][2000][0] <= 0.03
+
+
+def test_two_channels_share_a_flat_manifold_and_leave_for_torch_unchanged(generator):
+    net = trained([0.995, 0.993])
+    assert analyze(net).ratio <= 1.6e-2
+    rnn, readout = net.to_torch()
+    x = white_noise(16, 200, 2, generator)
+    with torch.no_grad():
+        torch.testing.assert_close(readout(rnn(x)[0]), net.outputs(x), rtol=1e-4, atol=1e-4)
