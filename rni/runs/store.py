@@ -121,9 +121,7 @@ class Store:
 
         file = files.read(path)
         if Specification.parse(file.specification) != specification:
-            raise InputError(
-                f"{path}: is another specification's run; allowed: the one that its name is the hash of"
-            )
+            raise InputError(f"{path}: is another specification's run; allowed: the one that its name is the hash of")
         return Result(specification, file.network, file.losses)
 
     def _run(self, specification: Specification, callbacks: "Sequence[Callback]") -> "Result":

@@ -159,6 +159,15 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_begins_afresh(store, caplo
     assert not checkpoint.exists()
 
 
+def test_what_a_process_killed_while_writing_left_behind_is_cleared_away(store):
+    path = store.path(specification().key())
+    path.parent.mkdir(parents=True)
+    path.with_name(f".{path.stem}.whole").write_bytes(b"half")
+    path.with_name(f".{path.stem}.checkpoint.0123.part").write_bytes(b"half")
+    store.compute(specification())
+    assert set(contents(store.root)) == {path.name, f"{path.stem}.sha256"}
+
+
 def test_entries_are_the_newest_first_and_name_what_they_are(store):
     for seed in (0, 1):
         store.compute(specification(seed))

@@ -239,10 +239,10 @@ FIGURE = Figure(
     title="Exponential and algebraic convergence",
     section="Algebraic convergence for specific scale value",
     caption=r"Loss during descent at the scale $s = d \cdot e$, for 8 draws of the vectors (overlap 0.4). (A) From a "
-    r"random $\omega$ of spectral radius 0.1 the loss ends on a straight line in a logarithmic scale, steeper or flatter "
-    r"according to where it arrives (the floor is rounding). (B) From $W = 0$ it ends on the power law $\tau^{-2}$. "
-    r"$\gamma = 0.995$, $T = 3$, $\eta = 1/\lambda_{max}$ at the intersection of the manifolds (about 0.025 for the "
-    r"loss summed over time), so that the power law is reached soon enough to be seen over two decades.",
+    r"random $\omega$ of spectral radius 0.1 the loss ends on a straight line in a logarithmic scale, steeper or "
+    r"flatter according to where it arrives (the floor is rounding). (B) From $W = 0$ it ends on the power law "
+    r"$\tau^{-2}$. $\gamma = 0.995$, $T = 3$, $\eta = 1/\lambda_{max}$ at the intersection of the manifolds (about "
+    r"0.025 for the loss summed over time), so that the power law is reached soon enough to be seen over two decades.",
     measure=measure,
     claims=claims,
     draw=draw,
