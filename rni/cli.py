@@ -55,6 +55,7 @@ def train(
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
         raise
     files.save(result.network, out, specification.model_dump(mode="json"), result.losses)
+    checkpoint.unlink(missing_ok=True)
     if result.losses:
         print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps")
     _show(analyze(result.network))

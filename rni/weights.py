@@ -127,7 +127,7 @@ class LowRank(Weights):
         (q, r_left), (p, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right)
         u, values, v = torch.linalg.svd(r_left @ r_right.T)
         floor = max(self.tolerance, 10 * torch.finfo(values.dtype).eps)
-        kept = values > floor * values[0]
+        kept = values > floor * values[:1]
         self.left.data = q @ (u[:, kept] * values[kept])
         self.right.data = p @ v[kept].T
 

@@ -1,7 +1,10 @@
 import pytest
 import torch
 
-from rni import InputError
+from rni import InputError, Integration, Network, run, vectors
+from rni.losses import ReLUProxyLoss
+from rni.runs.specification import Specification
+from rni.training import Checkpoint, train
 from rni.weights import Dale, Dense, LowRank, dale_signs, random_matrix
 
 
@@ -38,3 +41,99 @@ def test_wrong_shapes_are_named():
         LowRank(torch.zeros(4, 2), torch.zeros(4, 1))
     with pytest.raises(InputError, match=r"inhibitory: 1\.5"):
         dale_signs(10, 1.5)
+
+
+def silent(neurons, recurrent, scale=2.0):
+    e, d = vectors.independent(neurons, 1, torch.Generator().manual_seed(1))
+    return Network(Integration(0.995, scale), e, d, recurrent)
+
+
+def test_descent_on_factors_is_descent_on_the_matrix():
+    n, tolerance, path = 200, 1e-8, {}
+    zero = torch.zeros(n, n, dtype=torch.float64)
+    for name, form in (("dense", Dense(zero)), ("factored", LowRank(zero[:, :0], zero[:, :0], tolerance))):
+        states, ranks = [], []
+
+        def keep(step, loss, net, states=states, ranks=ranks):
+            if step % 50 == 49:
+                states.append(net.recurrent.matrix().detach().clone())
+            if (factors := net.recurrent.factors()) is not None:
+                ranks.append(factors[0].shape[1])
+                assert all(factor.shape == (n, ranks[-1]) for factor in net.recurrent.parameters())
+
+        net = silent(n, form)
+        losses = train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500, callbacks=[keep])
+        path[name] = torch.stack(states), torch.tensor(losses), ranks
+    (exact, losses, _), (found, found_losses, ranks) = path["dense"], path["factored"]
+    # one compression in about eight steps, each within the tolerance of sigma_1; descent forgets most of it
+    distance = torch.linalg.matrix_norm(found - exact, 2) / torch.linalg.matrix_norm(exact, 2)
+    assert 0 < float(distance.max()) < 500 / 8 * tolerance
+    torch.testing.assert_close(found_losses, losses, rtol=1e-5, atol=1e-12)
+    assert max(ranks) <= 32
+
+
+def test_descent_from_zero_on_the_proxy_keeps_the_rank_below_twelve():
+    empty = torch.zeros(200, 0, dtype=torch.float64)
+    net = silent(200, LowRank(empty, empty))
+    ranks = []
+
+    def keep(step, loss, net):
+        net.recurrent.compress_()
+        ranks.append(net.recurrent.left.shape[1])
+
+    train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500, callbacks=[keep])
+    assert ranks[0] == 0
+    assert 1 < max(ranks) < 12
+
+
+def test_compression_moves_the_matrix_by_less_than_its_tolerance(generator):
+    basis = [torch.linalg.qr(torch.randn(30, 6, generator=generator, dtype=torch.float64))[0] for _ in range(2)]
+    values = torch.tensor([5.0, 1.0, 1e-2, 4e-4, 1e-5, 1e-9], dtype=torch.float64)
+    form = LowRank(basis[0] * values, basis[1], tolerance=1e-4)
+    before = form.matrix().detach()
+    form.compress_()
+    assert form.left.shape == form.right.shape == (30, 3)
+    moved = torch.linalg.matrix_norm(form.matrix().detach() - before, 2)
+    assert float(moved) == pytest.approx(4e-4)
+
+
+def test_a_factored_matrix_in_single_precision_does_not_collect_rounding_errors():
+    empty = torch.zeros(100, 0)
+    net = silent(100, LowRank(empty, empty))
+    train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500)
+    net.recurrent.compress_()
+    assert net.recurrent.left.shape[1] < 12
+
+
+def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path):
+    raw = {
+        "task": {"decays": [0.995]},
+        "network": {"neurons": 40, "weights": "lowrank", "precision": "float64"},
+        "training": {"loss": "proxy", "steps": 60},
+    }
+    spec = Specification.parse(raw)
+    whole = run(spec)
+    checkpoint = tmp_path / "half.safetensors"
+
+    def stop(step, loss, net):
+        if step == 37:
+            raise RuntimeError
+
+    net, kept = spec.build(), Checkpoint(checkpoint, spec.key(), seconds=0)
+    options = {"learning_rate": spec.training.learning_rate, "steps": 60, "checkpoint": kept}
+    with pytest.raises(RuntimeError):
+        train(net, spec.loss(), callbacks=[stop], **options)
+    again = run(spec, checkpoint=checkpoint)
+    assert again.losses == whole.losses
+    assert torch.equal(again.network.recurrent.matrix(), whole.network.recurrent.matrix())
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "value"), [("training", "optimizer", "adam"), ("network", "initial_radius", 0.5)]
+)
+def test_factored_weights_start_from_zero_and_descend(section, field, value):
+    raw = {"task": {"decays": [0.9]}, "network": {"weights": "lowrank"}, "training": {}}
+    Specification.parse(raw)
+    raw[section] = raw[section] | {field: value}
+    with pytest.raises(InputError, match=rf"{section}\.{field}: {value!r}; allowed: .* for lowrank weights"):
+        Specification.parse(raw)

@@ -2,12 +2,14 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rni.errors import InputError
-from rni.runs.store import Store
+
+if TYPE_CHECKING:
+    from rni.runs.store import Store
 
 app = typer.Typer(help="List, show and remove the finished runs in the store.", no_args_is_help=True)
 Folder = Annotated[Path | None, typer.Option("--store", metavar="DIR", help="Default: the user's cache folder.")]
@@ -16,7 +18,7 @@ Folder = Annotated[Path | None, typer.Option("--store", metavar="DIR", help="Def
 @app.command("list")
 def list_runs(store: Folder = None) -> None:
     """All finished runs, the newest first: key, size, when it was written, and the run in a line."""
-    place = Store(store)
+    place = _store(store)
     entries = place.entries()
     for entry in entries:
         print(f"{entry.key[:12]}  {_size(entry.size):>8}  {_when(entry.modified)}  {entry.label}")
@@ -26,7 +28,7 @@ def list_runs(store: Folder = None) -> None:
 @app.command()
 def show(key: Annotated[str, typer.Argument(help="A key, or its first letters.")], store: Folder = None) -> None:
     """One run: where it is, and its specification as a configuration for `rni train`."""
-    entry = Store(store).show(key)
+    entry = _store(store).show(key)
     print(f"# {entry.key}\n# {entry.path}\n# {_size(entry.size)}, written {_when(entry.modified)}\n# {entry.label}")
     if entry.specification is not None:
         print(f"\n{entry.specification.to_toml()}", end="")
@@ -39,12 +41,18 @@ def remove(
     store: Folder = None,
 ) -> None:
     """Remove finished runs. They are computed again when they are asked for."""
-    place = Store(store)
+    place = _store(store)
     if all == bool(keys):
         raise InputError(f"remove: {'both keys and --all' if all else 'nothing named'}; allowed: KEY..., or --all")
     wanted = [place.show(key).key for key in keys] if keys else [entry.key for entry in place.entries()]
     for key in dict.fromkeys(wanted):
         print(f"removed {key[:12]}  {place.remove(key).label}")
+
+
+def _store(folder: Path | None) -> "Store":
+    from rni.runs.store import Store  # not before it is needed: help comes at once
+
+    return Store(folder)
 
 
 def _size(size: float) -> str:

@@ -24,7 +24,10 @@ class Result:
 
 
 def run(specification: Specification, *, callbacks: Sequence[Callback] = (), checkpoint: Path | None = None) -> Result:
-    """Build and train; with a checkpoint file, go on from it where there is one and remove it at the end."""
+    """Build and train; with a checkpoint file, go on from it where there is one.
+
+    The file stays: whoever keeps the result removes it then, so that a kill in between costs little.
+    """
     training = specification.training
     net, loss = specification.build(), specification.loss()
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
@@ -35,8 +38,6 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
     else:
         optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
         losses = descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)
-    if kept:
-        kept.remove()
     return Result(specification, net, losses)
 
 

@@ -92,6 +92,11 @@ class DaleWeights(Part):
     inhibitory: Annotated[float, Field(ge=0, le=1)] = 0.25
 
 
+class LowRankWeights(Part):
+    name: Literal["lowrank"] = "lowrank"
+    tolerance: Annotated[float, Field(gt=0, lt=1)] = 1e-8
+
+
 def _named(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
@@ -107,7 +112,7 @@ ActivationPart = Annotated[
     *_by_name,
 ]
 VectorsPart = Annotated[IndependentVectors | OverlapVectors | OrthonormalVectors | SupportVectors, *_by_name]
-WeightsPart = Annotated[DenseWeights | DaleWeights, *_by_name]
+WeightsPart = Annotated[DenseWeights | DaleWeights | LowRankWeights, *_by_name]
 
 
 class NetworkPart(Part):

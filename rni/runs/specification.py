@@ -13,6 +13,7 @@ from rni.errors import InputError
 from rni.runs.messages import explain
 from rni.runs.parts import (
     DaleWeights,
+    LowRankWeights,
     NetworkPart,
     Normal,
     OverlapVectors,
@@ -70,6 +71,10 @@ class Specification(Part):
         if isinstance(network.vectors, SupportVectors):
             fraction = network.vectors.fraction
             require(fraction * channels >= 1, "network.vectors.fraction", fraction, f"at least 1 / {channels} channels")
+        if isinstance(network.weights, LowRankWeights):
+            require(training.optimizer == "sgd", "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
+            radius = network.initial_radius
+            require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
         object.__setattr__(self, "training", training.model_copy(update=self._steps()))
         return self
 
@@ -147,11 +152,15 @@ class Specification(Part):
         family = vectors.FAMILIES[part.vectors.name]
         encoders, decoders = family(part.neurons, channels, self.stream("vectors"), **options)
         dtype = getattr(torch, part.precision)
-        signs = None
-        if isinstance(part.weights, DaleWeights):
-            signs = weights.dale_signs(part.neurons, part.weights.inhibitory, self.stream("signs"))
-        w = weights.random_matrix(part.neurons, part.initial_radius, self.stream("weights"), signs).to(dtype)
-        recurrent = weights.Dense(w) if signs is None else weights.Dale(w, signs)
+        if isinstance(part.weights, LowRankWeights):
+            empty = torch.zeros(part.neurons, 0, dtype=dtype)
+            recurrent = weights.LowRank(empty, empty, part.weights.tolerance)
+        else:
+            signs = None
+            if isinstance(part.weights, DaleWeights):
+                signs = weights.dale_signs(part.neurons, part.weights.inhibitory, self.stream("signs"))
+            w = weights.random_matrix(part.neurons, part.initial_radius, self.stream("weights"), signs).to(dtype)
+            recurrent = weights.Dense(w) if signs is None else weights.Dale(w, signs)
         drawn = {key: self._drawn(key, value) for key, value in part.activation if key != "name"}
         f = make(part.activation.name, **drawn)
         return Network(Integration(self.task.decays, self.task.scales), encoders, decoders, recurrent, f)

@@ -143,7 +143,9 @@ class Store:
             log.warning("%s; the run begins afresh", error)
             checkpoint.unlink(missing_ok=True)
             result = run(specification, callbacks=callbacks, checkpoint=checkpoint)
-        return _write(path, result)
+        stored = _write(path, result)
+        checkpoint.unlink(missing_ok=True)
+        return stored
 
 
 @contextmanager

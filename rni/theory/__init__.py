@@ -1,4 +1,5 @@
-"""Linear networks, exactly: section 3 of the paper and its appendices as pure functions on arrays.
+"""Linear networks, exactly: section 3 of the paper and its appendices as pure functions on arrays; and the Hessian of
+the ReLU proxy loss.
 
 The moments themselves are in `rni.theory.moments`, a name that a function of this list would hide.
 """
@@ -47,6 +48,8 @@ from rni.theory.manifolds import vertical_state as vertical_state
 from rni.theory.perturbation import expected_perturbation as expected_perturbation
 from rni.theory.perturbation import moment_perturbation as moment_perturbation
 from rni.theory.perturbation import random_bulk as random_bulk
+from rni.theory.proxy import ProxyHessian as ProxyHessian
+from rni.theory.proxy import proxy_hessian as proxy_hessian
 from rni.theory.special_cases import OneStepDescent as OneStepDescent
 from rni.theory.special_cases import SameVectorsDescent as SameVectorsDescent
 from rni.theory.subspace import null_basis as null_basis

@@ -12,6 +12,7 @@ $V = A\,(e, u_+, u_-)^\dagger + (v_+, v_-)\,B^\dagger$, and the spectrum is that
 It holds away from kinks, where no component of We is 0. The scale s moves the minimum and is not in the Hessian.
 """
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +22,15 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from rni.errors import InputError
-from rni.network import Network
 from rni.theory._arrays import matrix
-from rni.weights import Weights
+from rni.weights import Dense, Weights
 
 SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # z, one a row
 
 
 @dataclass(frozen=True)
 class ProxyHessian:
-    r"""$\nabla^2 L$ at W: what its products are made of. Build it with `proxy_hessian_of`.
+    r"""$\nabla^2 L$ at W: what its products are made of. Build it with `proxy_hessian`.
 
     encoder, decoder (neurons,); steps $\mathcal{H}_z$, offsets $u_z$ and residuals $v_z$ (2, neurons), one row for
     each z.
@@ -104,14 +104,16 @@ class ProxyHessian:
 
 
 @torch.no_grad()
-def proxy_hessian_of(net: Network) -> ProxyHessian:
-    r"""$\nabla^2 L$ of the exact ReLU proxy loss at a network of one channel, in double precision."""
-    if net.f.name != "relu" or net.channels != 1 or net.dtype != torch.float64:
-        raise InputError(
-            f"network: {net.f.name}, {net.channels} channels, {net.dtype}; allowed: relu, 1 channel, torch.float64"
-        )
-    e, d = net.encoders.detach()[:, 0], net.decoders.detach()[:, 0]
-    currents = SIGNS * net.recurrent(e[None])
-    offsets = currents.relu() - SIGNS * net.task.decays[0] * e
+def proxy_hessian(recurrent: Weights | Any, encoder: Any, decoder: Any, decay: float) -> ProxyHessian:
+    r"""$\nabla^2 L$ of the exact ReLU proxy loss at W, a `Weights` of any form or (neurons, neurons).
+
+    encoder, decoder: (neurons,) or (neurons, 1). All in double precision.
+    """
+    w = copy.deepcopy(recurrent).double() if isinstance(recurrent, Weights) else Dense(matrix(recurrent))
+    e, d = (matrix(vector).detach().reshape(-1) for vector in (encoder, decoder))
+    if not len(e) == len(d) == w.neurons:
+        raise InputError(f"encoder, decoder: {len(e)}, {len(d)} numbers; allowed: {w.neurons}, one channel")
+    currents = SIGNS * w(e[None])
+    offsets = currents.relu() - SIGNS * decay * e
     steps = torch.heaviside(currents, torch.tensor(0.5, dtype=torch.float64))
-    return ProxyHessian(net.recurrent, e, d, steps, offsets, net.recurrent(offsets))
+    return ProxyHessian(w, e, d, steps, offsets, w(offsets))

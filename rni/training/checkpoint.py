@@ -54,9 +54,6 @@ class Checkpoint:
         generator.set_state(tensors["generator"])
         return tensors["losses"].tolist()
 
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
-
 
 @contextmanager
 def held_interrupt(*, hold: bool) -> Iterator[Callable[[], bool]]:

@@ -1,11 +1,12 @@
 """The verdicts on populations and currents of a ReLU network can fail."""
 
+import numpy as np
 import pytest
 import torch
 
 from rni import run
 from rni.paper.figure import Profile
-from rni.paper.figures import fig3, fig5
+from rni.paper.figures import fig3, fig5, relu
 from rni.paper.figures.fig4 import FIGURE, specification
 from rni.runs.execution import Result
 
@@ -95,3 +96,23 @@ def test_populations_that_violate_a_claim_are_not_reproduced(populations, key, c
     none_trapped = populations | {"proxy_populations": populations["proxy_populations"] % 2}
     found = population_verdicts(none_trapped | {key: change(populations[key])})
     assert {name for name, verdict in found.items() if verdict == "not reproduced"} == broken
+
+
+def relu_verdicts(**changed):
+    """Verdicts on measurements as good networks give them, but for what is changed."""
+    good = {
+        "errors": np.array([[0.9, 0.01, 0.01, 0.01], [0.9, 0.01, 0.01, 0.01]]),
+        "converged": np.array([500.0, 300.0, 300.0]),
+        "gaps": np.array([30.0, 30.0, 30.0]),
+        "ratios": np.array([0.01, 0.01, 0.01]),
+    }
+    claims = relu.FIGURE.claims(good | changed)
+    return {claim.id.removeprefix("relu.") for claim in claims if claim.verdict == "not reproduced"}
+
+
+def test_claims_on_what_generalises_can_fail():
+    assert relu_verdicts() == set()
+    assert relu_verdicts(errors=np.full((2, 4), 0.9)) == {"short-sequences", "two-steps"}
+    assert relu_verdicts(converged=np.array([500.0, float("inf"), 300.0])) == {"trained-vectors-faster"}
+    assert relu_verdicts(gaps=np.array([30.0, 2.0, 30.0])) == {"trained-vectors-same-kind"}
+    assert relu_verdicts(ratios=np.array([0.01, 0.01, 0.5])) == {"trained-vectors-same-kind"}

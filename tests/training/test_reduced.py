@@ -112,15 +112,16 @@ def raw(**changes):
     network = {"neurons": 40, "activation": "linear", "precision": "float64"}
     training = {"loss": "averaged", "learning_rate": 0.01, "steps": 60, "correlation": [1.0, 0.5, 0.2]}
     for key, value in changes.items():
-        (training if key in ("optimizer", "train", "loss") else network)[key] = value
+        (training if key in ("optimizer", "train", "loss", "schedule", "stop_loss") else network)[key] = value
     return Specification.parse({"task": {"decays": [0.9, 0.8]}, "network": network, "training": training})
 
 
-def test_a_run_is_reduced_and_ends_where_the_dense_one_does():
-    specification = raw()
+@pytest.mark.parametrize("options", [{}, {"schedule": "cosine"}, {"stop_loss": 0.5}])
+def test_a_run_is_reduced_and_ends_where_the_dense_one_does(options):
+    specification = raw(**options)
     result = rni.run(specification)
     dense = specification.build()
-    expected = train(dense, specification.loss(), learning_rate=0.01, steps=60)
+    expected = train(dense, specification.loss(), learning_rate=0.01, steps=60, **options)
     assert isinstance(result.network.recurrent, LowRank)
     np.testing.assert_allclose(result.losses, expected, rtol=1e-10)
     torch.testing.assert_close(result.network.recurrent.matrix(), dense.recurrent.matrix(), rtol=0, atol=1e-13)

@@ -89,10 +89,10 @@ def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Conv
 def measure(runs: Runs, profile: Profile) -> Measured:
     scales = np.geomspace(1e-3, 10, 21 if profile.quick else 50)
     seeds = profile.seeds(20)
-    curves = [
-        [[fastest(space, s).condition_number for s in scales] for space in map(setting.drawn, range(seeds))]
-        for setting in SETTINGS
-    ]
+    curves = {
+        setting: [[fastest(space, s).condition_number for s in scales] for space in map(setting.drawn, range(seeds))]
+        for setting in set(SETTINGS)
+    }
     relative = np.geomspace(0.2, 5, 17 if profile.quick else 49)  # the one in the middle is 1
     scan = [[fastest(setting.plane(), setting.unit * r) for r in relative] for setting in SETTINGS]
     angles = np.array([[np.tan(point.angle) for point in row] for row in scan])
@@ -110,7 +110,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     return {
         "settings": np.array(SETTINGS),
         "scales": scales,
-        "times": np.array(curves),
+        "times": np.array([curves[setting] for setting in SETTINGS]),
         "relative_scales": relative,
         "scan": np.array([[point.condition_number for point in row] for row in scan]),
         "alpha": angles,

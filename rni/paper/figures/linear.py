@@ -432,11 +432,10 @@ def draw(measured: Measured) -> Drawing:
     axes[2].minorticks_off()
     legend(axes[2], 2)
 
-    for values, colour in zip(measured["singular_values"], CHANNELS, strict=False):
-        ranks = np.arange(1, len(values) + 1)
-        axes[3].semilogy(
-            ranks, np.maximum(values, 1e-9), "o-", color=colour, label=f"$D = {int((values > 1e-3).sum())}$"
-        )
+    counts = [1, *map(len, CHANNEL_DECAYS)]
+    for channels, values, colour in zip(counts, measured["singular_values"], CHANNELS, strict=False):
+        shown = np.maximum(values, 1e-9)
+        axes[3].semilogy(np.arange(1, len(values) + 1), shown, "o-", color=colour, label=f"$D = {channels}$")
     axes[3].set(xlabel="rank", ylabel=r"singular value $\sigma$ of $W$")
     legend(axes[3])
     return drawing
