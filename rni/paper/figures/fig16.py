@@ -127,13 +127,13 @@ def claims(measured: Measured) -> list[Claim]:
             where=where,
             statement="The learning rate and the order of magnitude of the time found with 50 neurons hold for larger "
             "networks.",
-            criterion="at every scale the largest stable learning rates of both sizes agree within 30 %, and the "
-            "times within a factor of 3",
+            criterion="at every scale the means over networks of the largest eigenvalue agree within 30 % between both "
+            "sizes, and those of the time within a factor of 3 (one network of 50 varies by more than 10 %, so that "
+            "several are needed)",
             expected="1",
-            measured={
-                "learning rate": float(_ratio(*measured["largest"].mean(2))),
-                "time": float(_ratio(*times)),
-            },
+            measured=None
+            if measured["largest"].shape[2] == 1
+            else {"learning rate": float(_ratio(*measured["largest"].mean(2))), "time": float(_ratio(*times))},
             holds=lambda ratio: ratio["learning rate"] <= 1.3 and ratio["time"] <= 3,
         ),
     ]

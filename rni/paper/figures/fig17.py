@@ -1,6 +1,7 @@
 """Fig 17: descent on the ReLU proxy loss ends at W of rank one, with the singular value and vectors of the theory."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import svd
@@ -143,10 +144,11 @@ def draw(measured: Measured) -> Drawing:
     drawing, (values, vectors) = panels(2, width=4.6, height=3.4)
     s = measured["scales"]
     line = np.geomspace(s.min(), s.max(), 200)
-    bound = np.maximum(line, 1)
-    values.plot(line, 2 * DECAY * bound, color=THEORY, label=r"$2\gamma\,\max(s, 1)$")
+    values.plot(line, 2 * DECAY * np.maximum(line, 1), color=THEORY, label=r"$2\gamma\,\max(s, 1)$")
     _points(values, s, measured["sigma"], CHANNELS[0], r"$\sigma$")
     values.set(xscale="log", yscale="log", xlabel="scale $s$", ylabel=r"singular value $\sigma$")
+    values.set_yticks([2, 4, 10, 20, 40], ["2", "4", "10", "20", "40"])
+    values.minorticks_off()
     vectors.axhline(1, color=TARGET, linewidth=0.8, zorder=0)
     vectors.axhline(0, color=TARGET, linewidth=0.8, zorder=0)
     vectors.plot(line, np.minimum(line, 1), color=THEORY, label=r"$\min(s, 1)$")
@@ -159,7 +161,7 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-def _points(axis, s: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
+def _points(axis: Axes, s: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
     spread = np.abs(values - values.mean(1, keepdims=True)).max(1)
     axis.errorbar(s, values.mean(1), spread, fmt="o--", color=color, markersize=4, linewidth=0.8, label=label)
 

@@ -1,0 +1,87 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rni import InputError
+from rni.paper.figure import Figure, Profile
+from rni.paper.figures import fig1, fig4
+from rni.paper.reproduce import all_figures, chosen_figures, reproduce
+from rni.runs.engine import local
+from rni.runs.specification import Specification
+
+TINY = Profile("tiny", neurons=60, quick=True)
+
+
+def test_every_module_is_a_figure_in_the_order_of_the_paper():
+    figures = all_figures()
+    assert next(iter(figures)) == "fig1"
+    assert [figure.order for figure in figures.values()] == sorted(figure.order for figure in figures.values())
+    folder = Path(fig1.__file__).parent
+    assert set(figures) == {path.stem for path in folder.glob("*.py")} - {"__init__"}
+
+
+def test_an_unknown_figure_is_answered_with_the_known_ones():
+    with pytest.raises(InputError, match="fig44: no such figure; allowed: fig1, "):
+        chosen_figures(["fig44"])
+    assert [figure.id for figure in chosen_figures(["fig4", "fig1"])] == ["fig1", "fig4"]
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """The same small reproduction with one and with two workers, each from an empty store."""
+    found = {}
+    for workers in (1, 2):
+        folder = tmp_path_factory.mktemp(f"workers{workers}")
+        with local(workers) as executor:
+            reproduce([fig1.FIGURE, fig4.FIGURE], TINY, folder / "report", executor, folder / "store")
+        found[workers] = folder / "report"
+    return found
+
+
+def test_results_do_not_depend_on_the_number_of_workers(reports):
+    one, two = (json.loads((reports[workers] / "claims.json").read_text()) for workers in (1, 2))
+    assert one == two
+    assert {claim["id"] for claim in one} == {"fig1.target", "fig4.linear", "fig4.signs", "fig4.alignment"}
+    for name in ("fig4.npz", "fig4.png"):
+        assert (reports[1] / name).read_bytes() == (reports[2] / name).read_bytes()
+
+
+def diverging(profile: Profile) -> list[Specification]:
+    raw = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"learning_rate": 500.0, "steps": 50}}
+    return [Specification.parse(raw)]
+
+
+def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path):
+    parts = {name: getattr(fig4.FIGURE, name) for name in ("order", "title", "section", "caption", "measure", "claims")}
+    bad = Figure(id="bad", runs=diverging, draw=fig4.draw, **parts)
+    with local(1) as executor:
+        outcomes, page = reproduce([fig1.FIGURE, bad], TINY, tmp_path / "report", executor, tmp_path / "store")
+    assert [outcome.failure[:18] for outcome in outcomes] == ["", "1 of 1 runs failed"]
+    assert "training diverged at step 1" in page.read_text()
+
+
+@pytest.mark.slow
+def test_a_reproduction_killed_three_times_ends_with_the_same_claims(tmp_path):
+    ids = ["fig1", "fig3", "fig4", "fig5", "fig15"]
+
+    def start(name):
+        command = [sys.executable, "-c", "from rni.cli import main; main()", "reproduce", *ids]
+        command += ["--store", str(tmp_path / name / "store"), "--out", str(tmp_path / name / "report")]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    assert start("whole").wait(timeout=300) == 0
+    for delay in random.Random(0).sample(range(4, 12), 3):
+        process = start("killed")
+        time.sleep(delay)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert start("killed").wait(timeout=300) == 0
+    whole, killed = ((tmp_path / name / "report" / "claims.json").read_text() for name in ("whole", "killed"))
+    assert whole == killed
