@@ -3,6 +3,9 @@ r"""The recurrent matrix W in its forms. W[i, j] is the weight from neuron j to 
 States are rows here, (batch, neurons): `forward` gives $W h$ for each of them, `pull_back` gives $W^\dagger\delta$.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Generator, Tensor, nn
 
@@ -87,7 +90,8 @@ class LowRank(Weights):
 
     A step of descent appends the gradient's columns. Once there are more than `room`, both factors are compressed to
     W's singular vectors, without the singular values below `tolerance` $\sigma_1$: each time W moves by less than
-    that in the spectral norm. (Rounding sets a floor to the tolerance, ten times the precision of the numbers.)
+    that in the spectral norm, and what gains less than that between two compressions never grows. Rounding sets a
+    floor to the tolerance, ten times the precision of the numbers.
     """
 
     def __init__(self, left: Tensor, right: Tensor, tolerance: float = 1e-8, room: int = 32):
@@ -100,6 +104,7 @@ class LowRank(Weights):
         self.left = nn.Parameter(left.detach().clone())
         self.right = nn.Parameter(right.detach().clone())
         self.neurons, self.tolerance, self.room = len(left), tolerance, room
+        self.register_load_state_dict_pre_hook(_take_rank)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
         return torch.mm(states @ self.right, self.left.T, out=out)
@@ -131,11 +136,13 @@ class LowRank(Weights):
         self.left.data = q @ (u[:, kept] * values[kept])
         self.right.data = p @ v[kept].T
 
-    def _load_from_state_dict(self, state_dict, prefix, *others) -> None:
-        for name in ("left", "right"):  # a checkpoint has the rank of its moment
-            if (saved := state_dict.get(prefix + name)) is not None:
-                getattr(self, name).data = saved.new_empty(self.neurons, *saved.shape[1:])
-        super()._load_from_state_dict(state_dict, prefix, *others)
+
+def _take_rank(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
+    """Before loading: a checkpoint has the rank of its moment."""
+    assert isinstance(weights, LowRank)
+    for name, factor in (("left", weights.left), ("right", weights.right)):
+        if prefix + name in saved:
+            factor.data = factor.new_empty(weights.neurons, *saved[prefix + name].shape[1:])
 
 
 def random_matrix(

@@ -66,11 +66,13 @@ def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
     """Largest loss over the first, when descent starts a little off the minimum just below and above the limit."""
     factors = net.recurrent.factors()
     assert factors is not None
-    kick = torch.randn(2, 1, net.neurons, generator=torch.Generator().manual_seed(0), dtype=net.dtype) / net.neurons
+    left, right = (
+        torch.randn(2, 1, net.neurons, generator=torch.Generator().manual_seed(0), dtype=net.dtype) / net.neurons
+    )
     growth = []
     for factor in FACTORS:
-        moved = LowRank(*factors)
-        moved.descend_(*kick, 1e-2)
+        moved = LowRank(*factors, tolerance=1e-13)  # what grows is small at first, and must not be compressed away
+        moved.descend_(left, right, 1e-2)
         copy = Network(net.task, net.encoders, net.decoders, moved)
         try:
             losses = train(copy, ReLUProxyLoss(net.task), learning_rate=factor * 2 / largest, steps=steps)
