@@ -3,6 +3,7 @@ r"""The recurrent matrix W in its forms. W[i, j] is the weight from neuron j to 
 States are rows here, (batch, neurons): `forward` gives $W h$ for each of them, `pull_back` gives $W^\dagger\delta$.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,30 +13,30 @@ from torch import Generator, Tensor, nn
 from rni.errors import InputError
 
 
-class Weights(nn.Module):
+class Weights(nn.Module, ABC):
     """A recurrent matrix of any form."""
 
     neurons: int
 
+    @abstractmethod
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
         r"""$W h$ for each row h of (rows, neurons), into `out` if given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
         r"""$W^\dagger \delta$ for each row $\delta$ of (rows, neurons), added to `onto` if given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def matrix(self) -> Tensor:
         """W itself, (neurons, neurons)."""
-        raise NotImplementedError
 
     def factors(self) -> tuple[Tensor, Tensor] | None:
         """(left, right) with W = left @ right.T where the form is factored, else None."""
         return None
 
+    @abstractmethod
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
         r"""$W \leftarrow W - \eta\, l^\dagger r$ for a gradient left.T @ right, and back to the form's constraint."""
-        raise InputError(f"weights: {type(self).__name__}; allowed: Dense or Dale for training")
 
     def project_(self) -> None:
         """Restore the constraint that the form stands for; none by default."""

@@ -147,3 +147,37 @@ def test_a_killed_training_goes_on_where_it_was(config, tmp_path):
 def test_help_does_not_wait_for_torch():
     code = "import sys, rni.cli; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_theory_advises_on_learning_rate_time_and_scales(rni):
+    code, out, _ = rni("theory", "--overlap", "0.3", "--scale", "0.3")
+    assert code == 0
+    assert "best learning rate         0.1502" in out
+    assert "time to converge           inf" in out
+    assert "scales to avoid            0.001 to" in out
+
+
+def test_theory_judges_a_linear_network_file(rni, config):
+    flags = ["--activation", "linear", "--loss", "averaged", "--precision", "float64", "--steps", "20000"]
+    assert rni("train", config, "--out", "lin.safetensors", "--decays", "[0.9]", *flags)[0] == 0
+    code, out, _ = rni("theory", "lin.safetensors")
+    assert code == 0
+    assert out.startswith("a generalizing integrator: largest error of a moment")
+    assert rni("train", config, "--out", "lin.safetensors", *flags[:-1], "3")[0] == 0
+    assert rni("theory", "lin.safetensors")[1].startswith("not a generalizing integrator")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--overlap", "3"], "rni: overlap: 3.0 for norms 1.0 and 1.0; allowed: positive norms"),
+        (["--duration", "2"], "rni: duration: 2; allowed: at least 3"),
+        (["--scale", "0"], "rni: scale, decay: 0.0"),
+        (["--decay", "2"], "rni: --decay: 2.0; allowed: above 0, up to 1"),
+        (["net.safetensors"], "rni: net.safetensors: activation 'relu'; allowed: 'linear'"),
+    ],
+)
+def test_theory_refuses_what_it_does_not_cover(rni, trained, arguments, message):
+    code, _, err = rni("theory", *arguments)
+    assert code == 2
+    assert err.startswith(message)
