@@ -57,7 +57,9 @@ def change(path, header=None, **tensors):
 
 
 def nan(path):
-    change(path, decoders=torch.full((20, 2), float("nan")))
+    decoders = torch.ones(20, 2)
+    decoders[3, 1] = float("nan")
+    change(path, decoders=decoders)
 
 
 def truncate(path):
@@ -107,13 +109,14 @@ def test_what_a_file_can_not_hold_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
+@pytest.mark.parametrize("broken", ["os.fsync", "pathlib.Path.replace"])
+def test_a_failed_write_leaves_the_old_file(path, monkeypatch, broken):
     before = path.read_bytes()
 
-    def full(descriptor):
+    def full(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr(broken, full)
     with pytest.raises(OSError, match="disk full"):
         save(network(), path)
     assert path.read_bytes() == before
