@@ -13,12 +13,15 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rni import activation, analysis, losses, task, theory, training, vectors, weights
+    from rni import activation, analysis, losses, task, theory, training, transfer, vectors, weights
     from rni.analysis import Analysis, analyze
+    from rni.certificate import Certificate, certify
+    from rni.designing import Design, design
     from rni.errors import Diverged, InputError
     from rni.files import load, save
     from rni.losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
     from rni.network import Network
+    from rni.rnn import RNN, Recording
     from rni.runs.execution import run
     from rni.runs.specification import Specification
     from rni.task import Integration
@@ -32,8 +35,14 @@ _PUBLIC = {
     "ProxyLoss": "rni.losses",
     "ReLUProxyLoss": "rni.losses",
     "train": "rni.training",
+    "design": "rni.designing",
+    "Design": "rni.designing",
+    "certify": "rni.certificate",
+    "Certificate": "rni.certificate",
     "analyze": "rni.analysis",
     "Analysis": "rni.analysis",
+    "RNN": "rni.rnn",
+    "Recording": "rni.rnn",
     "Specification": "rni.runs.specification",
     "run": "rni.runs.execution",
     "save": "rni.files",
@@ -42,7 +51,7 @@ _PUBLIC = {
     "Diverged": "rni.errors",
 }
 
-_MODULES = ("activation", "analysis", "losses", "task", "theory", "training", "vectors", "weights")
+_MODULES = ("activation", "analysis", "losses", "task", "theory", "training", "transfer", "vectors", "weights")
 
 __all__ = [
     "Integration",
@@ -52,8 +61,14 @@ __all__ = [
     "ProxyLoss",
     "ReLUProxyLoss",
     "train",
+    "design",
+    "Design",
+    "certify",
+    "Certificate",
     "analyze",
     "Analysis",
+    "RNN",
+    "Recording",
     "Specification",
     "run",
     "save",
@@ -66,6 +81,7 @@ __all__ = [
     "task",
     "theory",
     "training",
+    "transfer",
     "vectors",
     "weights",
 ]

@@ -11,7 +11,10 @@ from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
 
 if TYPE_CHECKING:
-    from rni.analysis import Analysis
+    import numpy as np
+    from torch import Tensor
+
+    from rni.analysis import Analysis, RecordingAnalysis
 
 app = typer.Typer(
     help="Recurrent neural integrators: train, simulate, analyse and export networks that integrate several signals.",
@@ -62,20 +65,89 @@ def train(
     print(f"wrote {out}")
 
 
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def design(
+    context: typer.Context,
+    neurons: Annotated[int, typer.Option(help="How many.")] = 1000,
+    activation: Annotated[str, typer.Option(help="A name, or a table: {name = 'sigmoid', slope = 50}.")] = "relu",
+    seed: Annotated[int, typer.Option(help="Encoders and decoders are those of a training with this seed.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("network.safetensors"),
+) -> None:
+    """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
+
+    Linear and ReLU networks come out exact. Prints the error over 2000 steps and the bound for any number of steps.
+    """
+    from rni.runs.specification import Specification
+
+    task = _lists(context.args, ("decays", "scales"))
+    parts = {"neurons": neurons, "activation": _value(activation), "weights": "lowrank", "precision": "float64"}
+    specification = Specification.parse({"seed": seed, "task": task, "network": parts})
+
+    from rni import files
+    from rni.certificate import certify
+    from rni.designing import design
+
+    drawn = specification.build()
+    result = design(drawn.task, neurons, drawn.f, encoders=drawn.encoders, decoders=drawn.decoders, seed=seed)
+    files.save(result.network, out, {"design": specification.model_dump(mode="json", exclude={"training"})})
+    print(f"{neurons} neurons, {result.network.f!r}, decays {_numbers(drawn.task.decays)}: {result.seconds:.2g} s")
+    print(f"residuals on fresh points  outputs {max(result.output_residuals):.1e}, ", end="")
+    print(f"currents {max(result.current_residuals):.1e}")
+    print(f"relative error, 2000 steps {'  '.join(f'{error:.1e}' for error in result.error())}")
+    print(f"singular values            {_numbers(result.singular_values)}")
+    print(f"norm of W                  {result.norm:.4g}")
+    if max(drawn.task.decays) < 1:
+        print(f"for any duration           {certify(result.network)}")
+    print(f"wrote {out}")
+
+
 @app.command()
 def analyze(
-    network: NetworkFile,
+    what: Annotated[Path, typer.Argument(metavar="NET", help="NET.safetensors, a .pt state dict, or .npz arrays.")],
     json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="PAGE.html", help="A page of results with figures.")] = None,
+    inputs: Annotated[Path | None, typer.Option(metavar="X.npy", help="Test on these, not on N(0, 1).")] = None,
+    activation: Annotated[str | None, typer.Option(help="Of a state dict; torch's default is tanh.")] = None,
+    decays: Annotated[str | None, typer.Option(help="What it should integrate, e.g. 0.95,0.9, if not fitted.")] = None,
+    scales: Annotated[str | None, typer.Option(help="The scales that go with them; default: 1.")] = None,
 ) -> None:
-    """Accuracy on white noise and bursts over 200 and 2000 steps, singular values, and the ratio r of the currents."""
-    from rni import files
-    from rni.analysis import analyze
+    """Examine any vanilla RNN, or recorded activity: what it integrates, how well and how long, and how it codes it.
 
-    analysis = analyze(files.load(network))
+    A network file of ours; the state dict of a torch.nn.RNN, alone or in a model with a linear readout (.pt,
+    .safetensors); arrays (.npz): recurrent, input_weights or encoders, bias, decoders, activation, ...; or a
+    recording (.npz): activity (trials, time, neurons) and inputs (trials, time, channels).
+    """
+    if out is not None and out.suffix not in (".html", ".htm"):
+        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .html")
+    if scales is not None and decays is None:
+        raise InputError("--scales: given without --decays; allowed: both")
+
+    import torch
+
+    from rni.analysis import analyze
+    from rni.foreign import read
+    from rni.rnn import RNN
+    from rni.task import Integration
+
+    given = read(what, activation)
+    options: dict[str, Any] = {}
+    if decays is not None:
+        options["task"] = Integration(_floats("--decays", decays), _floats("--scales", scales) if scales else None)
+    if inputs is not None:
+        channels = given.channels
+        options["inputs"] = torch.from_numpy(_read_inputs(inputs, channels))
+    if isinstance(given, RNN):
+        _match_threads(given.neurons)
+    analysis = analyze(given, **options)
     if json:
         print(analysis.to_json())
     else:
         _show(analysis)
+    if out is not None:
+        from rni.analysis.page import write_page
+
+        write_page(analysis, out, what.name)
+        print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
 
 
 @app.command()
@@ -92,17 +164,13 @@ def simulate(
 
     from rni import files
 
-    net = files.load(network)
-    try:
-        x = np.asarray(np.load(inputs, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{inputs}: {error}; allowed: an array of numbers written by numpy.save") from None
-    if x.dtype.kind not in "fiub" or x.ndim not in (2, 3) or not np.isfinite(x).all():
-        allowed = f"finite numbers, (batch, time, {net.channels}) or (time, {net.channels})"
-        raise InputError(f"{inputs}: {x.dtype} of shape {x.shape}; allowed: {allowed}")
-    batch = torch.as_tensor(x, dtype=net.dtype)
+    net, specification, _ = files.read(network)
+    x = _read_inputs(inputs, net.channels)
+    batch = torch.as_tensor(x if x.ndim == 3 else x[None], dtype=net.dtype)
+    if specification is not None:
+        _check_range(specification, batch)
     with torch.no_grad():
-        y = net.outputs(batch if x.ndim == 3 else batch[None])
+        y = net.outputs(batch)
     buffer = io.BytesIO()
     np.save(buffer, (y if x.ndim == 3 else y[0]).numpy())
     files.write_atomically(out, buffer.getvalue())
@@ -112,18 +180,26 @@ def simulate(
 @app.command()
 def export(
     network: NetworkFile,
-    to: Annotated[str, typer.Option(help="torch: the state dict of a torch.nn.RNN and its linear readout.")] = "torch",
-    out: Annotated[Path | None, typer.Option(help="Where it goes: .pt, or .safetensors. Default: NET.pt.")] = None,
+    to: Annotated[str, typer.Option(help="torch, onnx or arrays.")] = "torch",
+    out: Annotated[Path | None, typer.Option(help="Where it goes. Default: NET.pt, NET.onnx, NET.npz.")] = None,
 ) -> None:
-    """Take a network away to torch.nn.RNN: tensors rnn.weight_ih_l0, rnn.weight_hh_l0 and readout.weight."""
-    from rni import files
+    """Take a network away.
 
-    if to != "torch":
-        raise InputError(f"--to: {to!r}; allowed: torch")
-    out = out or network.with_suffix(".pt")
-    if out.suffix not in (".pt", ".safetensors"):
-        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .pt or .safetensors")
-    files.export_torch(files.load(network), out)
+    torch: a state dict (.pt, .safetensors) of torch.nn.RNN and Linear: rnn.weight_ih_l0, rnn.weight_hh_l0,
+    readout.weight. onnx: a graph from x (batch, time, channels) to outputs y and states h (needs the extra `export`).
+    arrays: numpy's .npz.
+    """
+    endings = {"torch": (".pt", ".safetensors"), "onnx": (".onnx",), "arrays": (".npz",)}
+    if to not in endings:
+        raise InputError(f"--to: {to!r}; allowed: {', '.join(endings)}")
+    out = out or network.with_suffix(endings[to][0])
+    if out.suffix not in endings[to]:
+        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings[to])}")
+
+    from rni import files
+    from rni.export import to_arrays, to_onnx, to_torch
+
+    {"torch": to_torch, "onnx": to_onnx, "arrays": to_arrays}[to](files.load(network), out)
     print(f"wrote {out}")
 
 
@@ -225,12 +301,65 @@ def main() -> None:
         sys.exit(130)
 
 
+def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
+    """Say it where a network that was trained for some integrals is to make others."""
+    import warnings
+
+    from rni.losses import ProxyLoss
+    from rni.runs.specification import Specification
+
+    loss = Specification.parse(specification).loss()
+    if isinstance(loss, ProxyLoss) and specification["network"]["activation"]["name"] not in ("linear", "relu"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            loss.check_range(inputs)
+        for warning in caught:
+            print(f"rni: warning: {warning.message}", file=sys.stderr)
+
+
 def _match_threads(neurons: int) -> None:
     """Small products are slower on several threads, much slower beside another process."""
     import torch
 
     if neurons < 300:
         torch.set_num_threads(1)
+
+
+def _read_inputs(path: Path, channels: int) -> "np.ndarray":
+    """Finite numbers, (batch, time, channels) or (time, channels)."""
+    import numpy as np
+
+    try:
+        x = np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: {error}; allowed: an array of numbers written by numpy.save") from None
+    if x.dtype.kind not in "fiub" or x.ndim not in (2, 3) or not np.isfinite(x).all():
+        allowed = f"finite numbers, (batch, time, {channels}) or (time, {channels})"
+        raise InputError(f"{path}: {x.dtype} of shape {x.shape}; allowed: {allowed}")
+    return x
+
+
+def _floats(flag: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.strip("[] ").replace(",", " ").split()]
+    except ValueError:
+        raise InputError(f"{flag}: {text!r}; allowed: numbers, e.g. 0.95,0.9") from None
+
+
+def _lists(arguments: list[str], flags: tuple[str, ...]) -> dict[str, list[float]]:
+    """Flags with several values, `--decays 0.995 0.993` or `--decays 0.995,0.993`."""
+    lists: dict[str, list[float]] = {}
+    name = ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            name, _, argument = argument.removeprefix("--").partition("=")
+            if name not in flags:
+                raise InputError(f"--{name}: no such option; allowed: {', '.join('--' + flag for flag in flags)}")
+            lists[name] = []
+        if not name:
+            raise InputError(f"{argument}: unexpected; allowed: --{flags[0]} {argument}")
+        lists[name] += _floats(f"--{name}", argument) if argument else []
+    return lists
 
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:
@@ -279,15 +408,57 @@ def _show_conditions(path: Path) -> None:
         print(f"  eigenvalue {value:>12}  {part:<15} residual {mode.residual:.2g}")
 
 
-def _show(analysis: "Analysis") -> None:
+def _show(analysis: "Analysis | RecordingAnalysis") -> None:
+    from rni.analysis import Analysis
+
+    if isinstance(analysis, Analysis):
+        _show_network(analysis)
+    else:
+        _show_recording(analysis)
+    if analysis.populations is not None:
+        print("populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in analysis.populations.items()))
+    if analysis.mixing is not None:
+        print(f"mixed selectivity: {analysis.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)")
+    for note in analysis.notes:
+        print(f"note: {note}")
+
+
+def _show_network(analysis: "Analysis") -> None:
     print(f"{analysis.neurons} neurons, {analysis.activation}, decays {_numbers(analysis.decays)}")
     for kind, errors in analysis.errors.items():
         for duration, by_channel in errors.items():
             print(f"relative error, {kind}, {duration} steps: {'  '.join(f'{100 * e:.2f} %' for e in by_channel)}")
-    print(f"singular values: {_numbers(analysis.singular_values)} ...")
+    durations = (f"{t}{' or more' if t == analysis.tested else ''}" for t in analysis.durations)
+    print(f"integrates to within 10 % for: {'  '.join(durations)} steps")
+    source = "outputs" if analysis.readout == "given" else "currents (readout fitted)"
+    print(f"effective decays, from the {source}: {_numbers(analysis.fitted_decays)}")
+    if analysis.fitted_scales is not None:
+        print(f"effective scales: {_numbers(analysis.fitted_scales)}")
+    print(f"singular values: {_numbers(analysis.singular_values)} ... ({analysis.outliers} stand out)")
     print(
         f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
         f"(by chance {analysis.null_ratio:.3g})"
+    )
+    print(
+        f"principal components of the currents: {analysis.components} for 99 % (effective number "
+        f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
+    )
+    print(f"currents linear in the integrals: {100 * analysis.linearity:.2f} % of the variance")
+
+
+def _show_recording(analysis: "RecordingAnalysis") -> None:
+    print(
+        f"recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps, "
+        f"{analysis.channels} input channels"
+    )
+    print(f"effective decays: {_numbers(analysis.decays)}")
+    shares = "  ".join(f"{100 * share:.2f} %" for share in analysis.shares)
+    print(f"variance that each integral adds: {shares} (by chance {100 * analysis.chance:.2g} %)")
+    print(f"variance explained by integrals and present inputs: {100 * analysis.explained:.2f} %")
+    print(f"relative error of the integrals, read out of held-out activity: {_numbers(analysis.errors)}")
+    print(
+        f"principal components of the activity: {analysis.components} for 99 % (effective number "
+        f"{analysis.participation:.3g})"
     )
 
 

@@ -7,7 +7,6 @@ Header, as JSON under the key `rni`: `format`, `activation` (name and parameters
 `specification` of the run that made it.
 """
 
-import io
 import json
 import os
 import uuid
@@ -95,19 +94,6 @@ def read(path: str | Path) -> NetworkFile:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
-
-
-def export_torch(net: Network, path: Path) -> None:
-    """Write the state dict of `torch.nn.ModuleDict({"rnn": RNN, "readout": Linear})`, as .pt or .safetensors."""
-    rnn, readout = net.to_torch()
-    modules = {"rnn": rnn, "readout": readout}
-    tensors = {f"{name}.{key}": v for name, module in modules.items() for key, v in module.state_dict().items()}
-    if path.suffix == ".safetensors":
-        write_tensors(path, tensors, {})
-        return
-    buffer = io.BytesIO()
-    torch.save(tensors, buffer)
-    write_atomically(path, buffer.getvalue())
 
 
 def _weights(tensors: dict[str, Tensor]) -> Weights:

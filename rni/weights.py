@@ -82,14 +82,14 @@ class Dale(Dense):
     @torch.no_grad()
     def project_(self) -> None:
         """Set to 0 every weight whose sign is not its column's: the paper's projection after each step."""
-        inhibitory = self.signs < 0
-        self.value.copy_(torch.where(inhibitory, self.value.clamp(max=0), self.value.clamp(min=0)))
+        reach = self.signs * float("inf")
+        self.value.clamp_(reach.clamp(max=0), reach.clamp(min=0))  # in place: less than the step itself costs
 
 
 class LowRank(Weights):
     r"""W = left @ right.T, both (neurons, rank): products cost n x rank and W is never formed.
 
-    A step of descent appends the gradient's columns. Once there are more than `room`, both factors are compressed to
+    A step of descent adds the gradient's columns. When they would be more than `room`, both factors are compressed to
     W's singular vectors, without the singular values below `tolerance` $\sigma_1$: each time W moves by less than
     that in the spectral norm, and what gains less than that between two compressions never grows. Rounding sets a
     floor to the tolerance, ten times the precision of the numbers.
@@ -102,8 +102,8 @@ class LowRank(Weights):
                 f"recurrent_left: shape {tuple(left.shape)}, recurrent_right: shape {tuple(right.shape)}; "
                 "allowed: both (neurons, rank)"
             )
-        self.left = nn.Parameter(left.detach().clone())
-        self.right = nn.Parameter(right.detach().clone())
+        # each column in one piece of memory, in which products with few states are fastest
+        self.left, self.right = (nn.Parameter(torch.cat([factor.detach().T]).T) for factor in (left, right))
         self.neurons, self.tolerance, self.room = len(left), tolerance, room
         self.register_load_state_dict_pre_hook(_take_rank)
 
@@ -122,20 +122,47 @@ class LowRank(Weights):
 
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
-        self.left.data = torch.cat([self.left, left.T * -learning_rate], 1)
-        self.right.data = torch.cat([self.right, right.T], 1)
-        if self.left.shape[1] > self.room:
-            self.compress_()
+        rank = self.left.shape[1]
+        if rank + len(left) <= self.room:
+            self.left.data = torch.cat([self.left.T, left * -learning_rate]).T
+            self.right.data = torch.cat([self.right.T, right]).T
+        else:
+            c = left.new_full((rank + len(left),), -learning_rate)
+            c[:rank] = 1
+            self._compress_((self.left.T, left), (self.right.T, right), c)
 
     @torch.no_grad()
     def compress_(self) -> None:
-        r"""$W = Q\,(R_l R_r^\dagger)\,P^\dagger$ by QR of both factors; the small matrix's SVD says what to keep."""
-        (q, r_left), (p, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right)
+        """Reduce the factors to W's singular vectors of values above the tolerance."""
+        self._compress_((self.left.T,), (self.right.T,), self.left.new_ones(self.left.shape[1]))
+
+    def _compress_(self, left: tuple[Tensor, ...], right: tuple[Tensor, ...], c: Tensor) -> None:
+        r"""$W = l\,c\,r^\dagger = Q_l\,(u\,\sigma\,v^\dagger)\,Q_r^\dagger$ by QR of l and r; WV and V are kept.
+
+        c scales the columns, and $R_l\,c\,R_r^\dagger = u\,\sigma\,v^\dagger$ is small. Neither Q is formed, since
+        $WV = l\,(c\,R_r^\dagger v)$ and $V = W^\dagger U/\sigma = r\,(c\,R_l^\dagger u/\sigma)$.
+        """
+        r_left, r_right = _triangle(left) * c, _triangle(right)
         u, values, v = torch.linalg.svd(r_left @ r_right.T)
         floor = max(self.tolerance, 10 * torch.finfo(values.dtype).eps)
         kept = values > floor * values[:1]
-        self.left.data = q @ (u[:, kept] * values[kept])
-        self.right.data = p @ v[kept].T
+        self.left.data = _combine(v[kept] @ (r_right * c), left).T
+        self.right.data = _combine((u[:, kept] / values[kept]).T @ r_left, right).T
+
+
+def _triangle(blocks: tuple[Tensor, ...], neurons: int = 4096) -> Tensor:
+    """R of (k, n).T = Q R for the rows of all blocks, by neurons that fit into the cache: its cost is linear in n."""
+    pieces = zip(*(block.split(neurons, dim=1) for block in blocks), strict=True)
+    return torch.linalg.qr(torch.cat([torch.linalg.qr(torch.cat(piece).T, mode="r").R for piece in pieces]), mode="r").R
+
+
+def _combine(coefficients: Tensor, blocks: tuple[Tensor, ...]) -> Tensor:
+    """coefficients @ cat(blocks), without the copy."""
+    first, *others = zip(coefficients.split([len(block) for block in blocks], dim=1), blocks, strict=True)
+    total = torch.mm(*first)
+    for each in others:
+        total.addmm_(*each)
+    return total
 
 
 def _take_rank(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
@@ -143,7 +170,7 @@ def _take_rank(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_:
     assert isinstance(weights, LowRank)
     for name, factor in (("left", weights.left), ("right", weights.right)):
         if prefix + name in saved:
-            factor.data = factor.new_empty(weights.neurons, *saved[prefix + name].shape[1:])
+            factor.data = factor.new_empty(*saved[prefix + name].shape[1:], weights.neurons).T
 
 
 def random_matrix(

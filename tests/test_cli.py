@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from rni import load
+from rni import load, save
 from rni.cli import main
 
 CONFIG = """
@@ -51,6 +51,30 @@ def rni(monkeypatch, capsys, tmp_path):
 def trained(rni, config, tmp_path):
     assert rni("train", config, "--out", "net.safetensors")[0] == 0
     return tmp_path / "net.safetensors"
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    """A network file, without waiting for a training."""
+    save(small(), tmp_path / "net.safetensors")
+    return tmp_path / "net.safetensors"
+
+
+def test_simulate_warns_of_integrals_beyond_the_trained_range(rni, tmp_path):
+    (tmp_path / "run.toml").write_text(
+        """
+        task = { decays = [0.8] }
+        network = { neurons = 40, activation = "sigmoid" }
+        training = { loss = "proxy", points = 16, learning_rate = 0.01, steps = 3 }
+        """
+    )
+    assert rni("train", "run.toml", "--out", "net.safetensors")[0] == 0
+    np.save(tmp_path / "x.npy", np.ones((1, 60, 1)))
+    assert "warning" not in rni("simulate", "net.safetensors", "--inputs", "x.npy", "--out", "y.npy")[2]
+    np.save(tmp_path / "x.npy", 2 * np.ones((1, 60, 1)))
+    code, _, err = rni("simulate", "net.safetensors", "--inputs", "x.npy", "--out", "y.npy")
+    assert code == 0
+    assert "rni: warning: inputs: channel 1 reaches |z| = 10; trained for at most 5" in err
 
 
 def test_train_analyze_simulate_export(rni, trained, tmp_path):
@@ -97,19 +121,77 @@ def test_flags_override_the_file(rni, config, tmp_path):
         (["train", "x.npy"], "rni: x.npy: "),
         (["analyze", "none.safetensors"], "rni: none.safetensors: no such file"),
         (["analyze", "run.toml"], "rni: run.toml: truncated, or not safetensors"),
-        (["export", "net.safetensors", "--to", "nengo"], "rni: --to: 'nengo'; allowed: torch"),
+        (["export", "net.safetensors", "--to", "nengo"], "rni: --to: 'nengo'; allowed: torch, onnx, arrays"),
+        (
+            ["export", "net.safetensors", "--to", "onnx", "--out", "net.pt"],
+            "rni: --out: 'net.pt'; allowed: a name that",
+        ),
+        (["analyze", "x.pt"], "rni: x.pt: can't be read"),
+        (["analyze", "x.npy.npz"], "rni: x.npy.npz: not an .npz file of numbers"),
+        (
+            ["analyze", "net.safetensors", "--out", "net.pdf"],
+            "rni: --out: 'net.pdf'; allowed: a name that ends in .html",
+        ),
+        (
+            ["analyze", "net.safetensors", "--activation", "tanh"],
+            "rni: activation: 'tanh' for a Network; allowed: none",
+        ),
+        (["analyze", "net.safetensors", "--decays", "big"], "rni: --decays: 'big'; allowed: numbers"),
+        (["analyze", "net.safetensors", "--decays", "0.9"], "rni: decays: 1; allowed: 2, one for each input channel"),
+        (["analyze", "net.safetensors", "--scales", "2"], "rni: --scales: given without --decays"),
+        (["analyze", "net.safetensors", "--inputs", "x.npy"], "rni: x.npy: float64 of shape (4,); allowed: finite"),
         (["export", "net.safetensors", "--out", "net.h5"], "rni: --out: 'net.h5'; allowed: a name that ends in .pt"),
         (["simulate", "net.safetensors", "--inputs", "none.npy", "--out", "y.npy"], "rni: none.npy: "),
         (["simulate", "net.safetensors", "--inputs", "run.toml", "--out", "y.npy"], "rni: run.toml: "),
         (["simulate", "net.safetensors", "--inputs", "x.npy", "--out", "y.npy"], "rni: x.npy: float64 of shape (4,)"),
     ],
 )
-def test_a_wrong_call_is_answered_in_one_line_without_a_traceback(rni, trained, tmp_path, arguments, message):
+def test_a_wrong_call_is_answered_in_one_line_without_a_traceback(rni, config, saved, tmp_path, arguments, message):
     np.save(tmp_path / "x.npy", np.zeros(4))
+    for name in ("x.pt", "x.npy.npz"):
+        (tmp_path / name).write_text("nothing")
     code, _, err = rni(*arguments)
     assert code == 2
     assert err.startswith(message)
     assert all(line.startswith("rni: ") for line in err.splitlines())
+
+
+def test_analyze_takes_a_state_dict_of_torch_and_writes_a_page(rni, tmp_path):
+    """tanh.pt: a bare RNN with biases; what had to be assumed is said."""
+    torch.manual_seed(0)
+    torch.save(nn.RNN(1, 12).state_dict(), tmp_path / "tanh.pt")
+    np.save(tmp_path / "x.npy", 0.3 * np.random.default_rng(0).normal(size=(8, 60, 1)))
+    code, out, err = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--out", "page.html")
+    assert (code, err) == (0, "")
+    assert out.startswith("12 neurons, Tanh(), decays")
+    assert "relative error, inputs, 60 steps" in out
+    assert "note: activation tanh, torch's default" in out
+    assert "tanh.pt" in (tmp_path / "page.html").read_text()
+    code, out, _ = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--activation", "relu", "--decays", "0.9", "--json")
+    found = json.loads(out)
+    assert (found["activation"], found["decays"], found["notes"]) == ("ReLU()", [0.9], [])
+
+
+def test_analyze_takes_a_recording(rni, tmp_path):
+    x = np.random.default_rng(0).normal(size=(6, 80, 1))
+    np.savez(tmp_path / "recording.npz", activity=np.cumsum(x, axis=1) * np.ones(5), inputs=x)
+    code, out, _ = rni("analyze", "recording.npz")
+    assert code == 0
+    assert out.startswith("recording of 5 neurons, 6 trials of 80 steps, 1 input channels\neffective decays: 1\n")
+
+
+def test_arrays_taken_out_are_analysed_like_the_file(rni, saved):
+    assert rni("export", saved, "--to", "arrays")[0] == 0
+    ours, arrays = (json.loads(rni("analyze", name, "--json")[1]) for name in ("net.safetensors", "net.npz"))
+    assert arrays.keys() == ours.keys()
+    for key in ("decays", "ratio", "fitted_decays", "singular_values", "linearity"):
+        assert arrays[key] == pytest.approx(ours[key])
+
+
+def test_onnx_is_written_where_the_extra_is_installed(rni, saved, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="needs the extra `export`")
+    assert rni("export", saved, "--to", "onnx")[1] == f"wrote {tmp_path / 'net.onnx'}\n"
+    assert [node.op_type for node in onnx.load(tmp_path / "net.onnx").graph.node].count("RNN") == 1
 
 
 def test_a_diverging_training_says_when_and_where_its_work_is(rni, config):

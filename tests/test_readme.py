@@ -52,3 +52,20 @@ def test_the_two_channel_example_runs(tmp_path, monkeypatch):
 
     two_channels.main(tmp_path / "two_channels.png", neurons=100, steps=100)
     assert (tmp_path / "two_channels.png").stat().st_size > 10_000
+
+
+def test_the_auxiliary_loss_example_runs(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    import auxiliary_proxy
+
+    auxiliary_proxy.main(neurons=30, steps=5, seeds=1)
+    assert capsys.readouterr().out.count("%") == 4
+
+
+def test_the_example_with_any_activation_runs(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    import any_activation
+
+    errors = any_activation.main(neurons=150, steps=200)
+    assert len(errors) == len(capsys.readouterr().out.splitlines()) == 6
+    assert all(error < 0.5 for error in errors.values())

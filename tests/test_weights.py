@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from rni import InputError, Integration, Network, run, vectors
+from rni.analysis import svd
 from rni.losses import ReLUProxyLoss
 from rni.runs.specification import Specification
 from rni.training import Checkpoint, train
@@ -32,6 +33,15 @@ def test_dale_columns_keep_their_sign_after_a_step(generator):
     dale.descend_(left, right, 0.1)
     stepped = before - 0.1 * left.T @ right
     torch.testing.assert_close(dale.matrix().detach(), torch.where(stepped * signs > 0, stepped, 0.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_projection_removes_wrong_signs_and_leaves_the_other_weights_to_the_bit(generator, dtype):
+    signs = dale_signs(40, 0.25, generator)
+    w = torch.randn(40, 40, generator=generator, dtype=dtype)
+    found = Dale(w, signs).matrix().detach()
+    assert found.dtype == dtype
+    assert torch.equal(found, torch.where(w * signs > 0, w, 0.0))
 
 
 def test_wrong_shapes_are_named():
@@ -95,6 +105,31 @@ def test_compression_moves_the_matrix_by_less_than_its_tolerance(generator):
     assert form.left.shape == form.right.shape == (30, 3)
     moved = torch.linalg.matrix_norm(form.matrix().detach() - before, 2)
     assert float(moved) == pytest.approx(4e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_compressed_factors_are_the_singular_vectors_of_the_matrix(generator, dtype):
+    n = 5000  # more than one block of neurons
+    left, right = (torch.randn(n, 6, generator=generator, dtype=dtype) for _ in range(2))
+    form = LowRank(left, right, room=4)
+    exact = svd(form)
+    form.compress_()
+    precision = 100 * torch.finfo(dtype).eps
+    eye = torch.eye(6, dtype=dtype)
+    torch.testing.assert_close(form.right.T @ form.right, eye, rtol=0, atol=precision)
+    torch.testing.assert_close(form.left.norm(dim=0), exact.values, rtol=precision, atol=0)
+    h = torch.randn(3, n, generator=generator, dtype=dtype)
+    torch.testing.assert_close(form(h), (h @ right) @ left.T, rtol=0, atol=precision * float(exact.values[0]))
+
+
+def test_a_step_that_compresses_is_the_step_on_the_matrix(generator):
+    left, right = (torch.randn(50, 3, generator=generator, dtype=torch.float64) for _ in range(2))
+    rows = [torch.randn(4, 50, generator=generator, dtype=torch.float64) for _ in range(2)]
+    for room, rank in ((4, 7), (40, 7)):
+        form = LowRank(left, right, room=room)
+        form.descend_(*rows, 0.1)
+        assert form.left.shape == form.right.shape == (50, rank)
+        torch.testing.assert_close(form.matrix(), left @ right.T - 0.1 * rows[0].T @ rows[1])
 
 
 def test_a_factored_matrix_in_single_precision_does_not_collect_rounding_errors():

@@ -1,12 +1,39 @@
-"""What a trained network does and how: accuracy, spectrum, current manifold."""
+"""What a trained network does and how: accuracy, spectrum, current manifold, selectivity."""
 
 from rni.analysis.accuracy import relative_error as relative_error
+from rni.analysis.dale import DaleMode as DaleMode
+from rni.analysis.dale import breaks_dale as breaks_dale
+from rni.analysis.dale import dale_mode as dale_mode
+from rni.analysis.dale import obstacle as obstacle
+from rni.analysis.dale import rectified_spectrum as rectified_spectrum
+from rni.analysis.manifold import LinearMap as LinearMap
+from rni.analysis.manifold import current_coordinates as current_coordinates
 from rni.analysis.manifold import current_ratio as current_ratio
+from rni.analysis.manifold import explained as explained
+from rni.analysis.manifold import linear_map as linear_map
 from rni.analysis.manifold import null_ratio as null_ratio
 from rni.analysis.populations import PopulationVectors as PopulationVectors
 from rni.analysis.populations import population_vectors as population_vectors
 from rni.analysis.populations import populations as populations
+from rni.analysis.recording import Fit as Fit
+from rni.analysis.recording import Principal as Principal
+from rni.analysis.recording import error_by_duration as error_by_duration
+from rni.analysis.recording import fit_integrals as fit_integrals
+from rni.analysis.recording import fit_readout as fit_readout
+from rni.analysis.recording import longest_duration as longest_duration
+from rni.analysis.recording import outliers as outliers
+from rni.analysis.recording import principal as principal
+from rni.analysis.robustness import Robustness as Robustness
+from rni.analysis.robustness import robustness as robustness
+from rni.analysis.selectivity import Harmonics as Harmonics
+from rni.analysis.selectivity import Mixing as Mixing
+from rni.analysis.selectivity import angles as angles
+from rni.analysis.selectivity import harmonics as harmonics
+from rni.analysis.selectivity import mixing as mixing
+from rni.analysis.selectivity import rectified_selectivity as rectified_selectivity
+from rni.analysis.selectivity import selectivity_vectors as selectivity_vectors
 from rni.analysis.spectrum import SVD as SVD
 from rni.analysis.spectrum import svd as svd
 from rni.analysis.summary import Analysis as Analysis
+from rni.analysis.summary import RecordingAnalysis as RecordingAnalysis
 from rni.analysis.summary import analyze as analyze

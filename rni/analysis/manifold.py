@@ -1,19 +1,25 @@
-r"""The current manifold (section 5): currents close to the span of the D leading left singular vectors of W."""
+r"""The current manifold (section 5): currents close to the span of the D leading left singular vectors of W,
+and the linear map from the integrals to the coordinates in it."""
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from rni.analysis.samples import require_integrals
+from rni.errors import InputError
 from rni.network import Network
+from rni.rnn import RNN
 
 
 @torch.no_grad()
-def current_ratio(net: Network, directions: Tensor, inputs: Tensor) -> float:
+def current_ratio(net: Network | RNN, directions: Tensor, inputs: Tensor) -> float:
     r"""$r = \langle |\nu^\perp_t| \rangle_t / \langle |\nu^\parallel_t| \rangle_t$ inside and outside a subspace.
 
     `directions` (neurons, D) span it, orthonormal as singular vectors are. Currents are not stored.
     """
     inside = outside = 0.0
-    for nu, _ in net.steps(inputs.to(net.encoders)):
+    for nu, _ in net.steps(inputs.to(net.dtype)):
         coordinates = nu @ directions
         inside += float(coordinates.norm(dim=1).sum())
         outside += float((nu - coordinates @ directions.T).norm(dim=1).sum())
@@ -23,3 +29,40 @@ def current_ratio(net: Network, directions: Tensor, inputs: Tensor) -> float:
 def null_ratio(neurons: int, channels: int) -> float:
     r"""$r_{null} = \sqrt{n/D - 1}$: the ratio if all directions of the current were alike."""
     return (neurons / channels - 1) ** 0.5
+
+
+def current_coordinates(currents: Tensor, directions: Tensor) -> Tensor:
+    r"""$\alpha_{c,t} = l_c \cdot \nu_t$: (..., D) from currents (..., neurons) and orthonormal l (neurons, D)."""
+    if directions.ndim != 2 or currents.shape[-1] != len(directions):
+        raise InputError(
+            f"currents, directions: shapes {tuple(currents.shape)}, {tuple(directions.shape)}; "
+            "allowed: (..., neurons) and (neurons, D)"
+        )
+    return currents @ directions
+
+
+class LinearMap(NamedTuple):
+    r"""A matrix M (values, channels) with values $\simeq M \bar y$, and the share of each one's square it explains."""
+
+    matrix: Tensor
+    explained: Tensor
+
+
+def linear_map(values: Tensor, integrals: Tensor) -> LinearMap:
+    r"""$\alpha_{c,t} = \sum_{c'} R_{c,c'}\,\bar y_{c',t}$ by regression through 0, with $R^2$ for each of the values.
+
+    values (samples, K) are the D coordinates, and M is R; or the currents of all neurons, and row i of M is $s_i$.
+    integrals (samples, channels). As the line passes through 0, $R^2$ is the part of the mean square, not of the
+    variance; it is not a number for a value that is 0 throughout.
+    """
+    require_integrals(integrals, values=values)
+    solution = torch.linalg.lstsq(integrals, values).solution
+    return LinearMap(solution.T, explained(values, integrals @ solution))
+
+
+def explained(values: Tensor, predicted: Tensor) -> Tensor:
+    r"""$R^2 = 1 - \sum_t (v_t - \hat v_t)^2 / \sum_t v_t^2$ for each column of (samples, K).
+
+    For neurons: `explained(activity, f(integrals @ vectors.T))` with their selectivity vectors.
+    """
+    return 1 - (values - predicted).square().sum(0) / values.square().sum(0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rni.analysis.samples import require_finite
 from rni.errors import InputError
 
 NAMES = ("+", "-", "shared", "null")
@@ -27,8 +28,7 @@ def population_vectors(activity: Tensor, integral: Tensor) -> PopulationVectors:
             f"activity, integral: shapes {tuple(activity.shape)}, {tuple(integral.shape)}; "
             "allowed: (samples, neurons) and (samples,)"
         )
-    if not bool(torch.isfinite(activity).all() and torch.isfinite(integral).all()):
-        raise InputError("activity, integral: missing or infinite samples; allowed: finite numbers")
+    require_finite(activity=activity, integral=integral)
     sides = [(sign * integral).clamp(min=0) for sign in (1, -1)]
     if any(not bool(side.any()) for side in sides):
         raise InputError("integral: of one sign; allowed: samples of both signs")

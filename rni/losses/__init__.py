@@ -10,6 +10,7 @@ from rni.losses.batch import BatchLoss as BatchLoss
 from rni.losses.gradient import Gradient as Gradient
 from rni.losses.gradient import Trained as Trained
 from rni.losses.proxy import ProxyLoss as ProxyLoss
+from rni.losses.proxy import RangeWarning as RangeWarning
 from rni.losses.proxy import ReLUProxyLoss as ReLUProxyLoss
 from rni.network import Network
 

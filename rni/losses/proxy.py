@@ -4,6 +4,7 @@ If the currents are to stay linear in the integrals, $\nu = W E z$ with $z_c = \
 must follow, $D^\dagger f(W E z) = S\Gamma z$, and the next currents too, $W f(W E z) = W E\,\Gamma z$, for every z.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,10 @@ from rni.errors import InputError
 from rni.losses.gradient import Gradient, Trained
 from rni.network import Network
 from rni.task import Integration
+
+
+class RangeWarning(UserWarning):
+    """Inputs lead out of the range of integrals that a network was trained for."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,17 @@ class ProxyLoss:
     def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
         """The loss and its gradient."""
         return proxy_gradient(net, inputs, self.current_weight, 1 / len(inputs), train)
+
+    def check_range(self, inputs: Tensor) -> None:
+        r"""Warn where signals (batch, time, channels) lead to $|z_c| = |\bar y_c| / (s_c\gamma_c)$ out of the box."""
+        assert self.bounds is not None
+        unit = Integration(self.task.decays)  # scale 1: y / gamma is z
+        decays = inputs.new_tensor(self.task.decays).clamp(min=1e-30)
+        reached = (unit.targets(inputs) / decays).abs().amax((0, 1)).tolist()
+        for c, (z, bound) in enumerate(zip(reached, self.bounds, strict=True)):
+            if z > bound * (1 + 1e-6):
+                message = f"inputs: channel {c + 1} reaches |z| = {z:.3g}; trained for at most {bound:.3g}"
+                warnings.warn(f"{message}: outputs beyond are not to be trusted", RangeWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)

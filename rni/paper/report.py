@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment, PackageLoader, Template
 from markupsafe import Markup
 
 from rni.files import write_atomically
@@ -18,10 +18,8 @@ from rni.theory.errata import ERRATA
 
 def write_report(outcomes: Sequence[Outcome], folder: Path, summary: Mapping[str, Any]) -> Path:
     """index.html in `folder`, with the figures that stand there already built in."""
-    environment = Environment(loader=PackageLoader("rni.paper"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"math": with_math, "number": number, "slug": slug}
     claims = [claim for outcome in outcomes for claim in outcome.claims]
-    page = environment.get_template("report.html").render(
+    page = template("report.html").render(
         sections=[(name, list(group)) for name, group in groupby(outcomes, key=lambda outcome: outcome.figure.section)],
         images={o.figure.id: _image(folder / f"{o.figure.id}.png") for o in outcomes if not o.failure},
         verdicts={v: sum(claim.verdict == v for claim in claims) for v in ("reproduced", "not reproduced")},
@@ -33,6 +31,13 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, summary: Mapping[str
     )
     write_atomically(folder / "index.html", page.encode())
     return folder / "index.html"
+
+
+def template(name: str) -> Template:
+    """A page to be filled in."""
+    environment = Environment(loader=PackageLoader("rni.paper"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"math": with_math, "number": number, "slug": slug}
+    return environment.get_template(name)
 
 
 def with_math(text: str) -> Markup:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
@@ -37,3 +38,8 @@ def plain(axis: Axes) -> None:
 def legend(axis: Axes, columns: int = 1) -> None:
     """A legend without a frame."""
     axis.legend(frameon=False, fontsize="small", ncols=columns)
+
+
+def colours(name: str, count: int) -> list[Any]:
+    """Colours along a map, for an ordered family of curves; without its lightest end."""
+    return list(colormaps[name](np.linspace(0, 0.9, count)))

@@ -94,7 +94,7 @@ class DaleWeights(Part):
 
 class LowRankWeights(Part):
     name: Literal["lowrank"] = "lowrank"
-    tolerance: Annotated[float, Field(gt=0, lt=1)] = 1e-8
+    tolerance: Annotated[float, Field(gt=0, lt=1)] | None = None
 
 
 def _named(value: Any) -> Any:

@@ -75,6 +75,7 @@ class Specification(Part):
             require(training.optimizer == "sgd", "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
             radius = network.initial_radius
             require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
+            object.__setattr__(self, "network", network.model_copy(update={"weights": self._factored(network.weights)}))
         object.__setattr__(self, "training", training.model_copy(update=self._steps()))
         return self
 
@@ -100,6 +101,15 @@ class Specification(Part):
             "learning_rate": training.learning_rate or rate,
             "schedule": training.schedule or ("warmup" if warm else "constant"),
         }
+
+    def _factored(self, weights: LowRankWeights) -> LowRankWeights:
+        r"""The tolerance where it is left open: 1e-8, or 1e-4 where gradients are noisy.
+
+        The noise of drawn inputs fills W with singular values below about $10^{-4}\sigma_1$, which cost time and do
+        nothing: without them the losses and r are those of dense weights.
+        """
+        noisy = self.training.loss == "batch" or (self.training.loss == "proxy" and not self._exact_proxy())
+        return weights.model_copy(update={"tolerance": weights.tolerance or (1e-4 if noisy else 1e-8)})
 
     @classmethod
     def parse(cls, raw: Any) -> Self:
@@ -153,6 +163,7 @@ class Specification(Part):
         encoders, decoders = family(part.neurons, channels, self.stream("vectors"), **options)
         dtype = getattr(torch, part.precision)
         if isinstance(part.weights, LowRankWeights):
+            assert part.weights.tolerance is not None
             empty = torch.zeros(part.neurons, 0, dtype=dtype)
             recurrent = weights.LowRank(empty, empty, part.weights.tolerance)
         else:

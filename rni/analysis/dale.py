@@ -1,0 +1,78 @@
+r"""Dale's law (section 5): the singular mode that carries the signs, and what sign constraints rule out.
+
+Functions on arrays: left and right singular vectors (neurons, k), singular values (k,), decoders (neurons, channels),
+and signs (neurons,), +1 where a neuron excites and -1 where it inhibits.
+"""
+
+from typing import NamedTuple
+
+import torch
+from scipy.special import beta
+from torch import Tensor
+
+from rni.errors import InputError
+
+
+class DaleMode(NamedTuple):
+    r"""Mode k whose $l_k r_k^\dagger$ has the columns' signs.
+
+    `one_sign`: fraction of the components of $l_k$ that are positive, with $l_k$ so turned that most are.
+    `agreement`: fraction of the components of $r_k$, turned along, that have the sign of their neuron.
+    `overlaps` (modes, channels): $|l_j \cdot d_c|$ for all modes given.
+    """
+
+    k: int
+    one_sign: float
+    agreement: float
+    overlaps: Tensor
+
+
+def dale_mode(left: Tensor, right: Tensor, decoders: Tensor, signs: Tensor) -> DaleMode:
+    r"""The mode that agrees best with $\mathrm{sign}\,(l_k r_k^\dagger)_{ij} = s_j$, among those given."""
+    neurons = len(signs)
+    for name, array in (("left", left), ("right", right), ("decoders", decoders)):
+        if array.ndim != 2 or len(array) != neurons:
+            raise InputError(f"{name}: shape {tuple(array.shape)}; allowed: ({neurons}, ...), a row for each sign")
+    turned = torch.where((left > 0).sum(0) * 2 >= neurons, 1.0, -1.0).to(left)
+    one_sign = (left * turned > 0).double().mean(0)
+    agreement = (right * turned * signs[:, None].to(right) > 0).double().mean(0)
+    k = int((one_sign * agreement).argmax())
+    return DaleMode(k, float(one_sign[k]), float(agreement[k]), (left.T @ decoders.to(left)).abs())
+
+
+def rectified_spectrum(channels: int, count: int) -> Tensor:
+    r"""Leading singular values, relative to the first, of a Gaussian matrix of rank D that is cut to Dale's signs.
+
+    With $A_{ij} = a_i \cdot b_j$, Gaussian in D dimensions, the projection keeps $W_{ij} = s_j \lfloor s_j A_{ij}
+    \rfloor_+ = \frac12 (A_{ij} + s_j |A_{ij}|)$. Its singular functions are $|a|$ times spherical harmonics of the
+    direction of a: one of degree 0, which is the sign mode, with $\sigma_0 \propto \frac{1}{D-1}$; D of degree 1, the
+    half that is left of A, $\frac12 B(\frac32, \frac{D-1}2)$; then $\frac{D(D+1)}2 - 1$ of degree 2,
+    $\frac{1}{D-1}\frac{1}{D+1}$. Those of higher degree are left out, as zeros.
+    """
+    first = 1.0 if channels == 1 else (channels - 1) / 2 * float(beta(1.5, (channels - 1) / 2))
+    modes = [1.0, *[first] * channels, *[1 / (channels + 1)] * (channels * (channels + 1) // 2 - 1)]
+    return torch.tensor((modes + [0.0] * count)[:count], dtype=torch.float64)
+
+
+def breaks_dale(weights: Tensor, signs: Tensor) -> int:
+    """How many weights of W (neurons, neurons) have the opposite sign of their column: 0 under Dale's law, exactly."""
+    return int((weights * signs.to(weights) < 0).sum())
+
+
+def obstacle(signs: Tensor) -> str | None:
+    r"""Why neurons of these signs with an activation $f \ge 0$ can't integrate, or None where nothing forbids it.
+
+    Currents linear in the integrals need $W f(WEz) = WE\,\Gamma z$ for z and for -z. With one sign in all columns the
+    left side has that sign always, the right side turns with z: only WE = 0 satisfies both.
+    """
+    if bool((signs > 0).all()):
+        return (
+            "no inhibitory neurons: recurrent currents W h are never negative, so that activity of one sign of the "
+            "integral can't suppress that of the other, and nothing but an input takes activity away"
+        )
+    if bool((signs < 0).all()):
+        return (
+            "no excitatory neurons: recurrent currents W h are never positive, so that a ReLU network falls silent one "
+            "step after its last input: nothing is remembered"
+        )
+    return None

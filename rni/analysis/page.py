@@ -1,0 +1,250 @@
+"""The results of an analysis as one page that opens from disk, with figures."""
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+
+from rni import __version__
+from rni.analysis.populations import NAMES
+from rni.analysis.summary import TOLERANCE, Analysis, RecordingAnalysis
+from rni.files import write_atomically
+from rni.paper.report import number, template
+from rni.paper.style import CHANNELS, POPULATIONS, TARGET, legend, panels
+
+POINTS = 3000  # at most, in a scatter plot
+TINY = 1e-300  # so that nothing is divided by 0
+SPECTRUM = 40  # singular values and components shown
+SHOWN = 3  # channels or coordinates, where each takes a panel
+
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class Section(NamedTuple):
+    """Panels, embedded one by one so that a narrow page can stack them, and what they show, with LaTeX in dollars."""
+
+    title: str
+    images: list[str]
+    caption: str
+
+
+def write_page(analysis: Analysis | RecordingAnalysis, path: Path, name: str) -> None:
+    """Write the page; `name` is what was analysed."""
+    described = _network(analysis) if isinstance(analysis, Analysis) else _recording(analysis)
+    page = template("analysis.html").render(
+        name=name, version=__version__, notes=analysis.notes, json=analysis.to_json(), **described
+    )
+    write_atomically(path, page.encode())
+
+
+def _network(analysis: Analysis) -> dict[str, Any]:
+    channels = len(analysis.decays)
+    tests = [(kind, duration) for kind, errors in analysis.errors.items() for duration in errors]
+    scales = analysis.fitted_scales or (None,) * channels
+    source = "outputs" if analysis.readout == "given" else "currents"
+    columns = {
+        "channel": range(1, channels + 1),
+        r"decay $\gamma$": map(number, analysis.decays),
+        "scale $s$": map(number, analysis.scales),
+        rf"effective $\gamma$, {source}": map(number, analysis.fitted_decays),
+        "effective $s$": map(number, scales),
+        f"steps integrated to within {_percent(TOLERANCE)}": [
+            _at_least(t, analysis.tested) for t in analysis.durations
+        ],
+    } | {f"error, {kind}, {steps} steps": map(_percent, analysis.errors[kind][steps]) for kind, steps in tests}
+    sections = [
+        _accuracy(analysis.data, analysis.tested),
+        _decays(analysis.data, analysis.fitted_decays, "outputs" if analysis.readout == "given" else "currents"),
+        _dimension(analysis.data, "currents", analysis.components, analysis.outliers),
+        _linearity(analysis.data, "currents", analysis.linearity),
+        _selectivity(analysis.data, "currents"),
+    ]
+    return {
+        "subject": f"{analysis.neurons} neurons, {analysis.activation}, readout {analysis.readout}.",
+        "tiles": [
+            (_percent(max(max(analysis.errors[kind][steps]) for kind, steps in tests)), "largest relative error"),
+            (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {_percent(TOLERANCE)}"),
+            (number(analysis.ratio), f"currents outside / inside {analysis.dimension} dimensions, $r$"),
+            (_percent(analysis.linearity), "of the currents' variance linear in the integrals"),
+        ],
+        "columns": list(columns),
+        "rows": list(zip(*columns.values(), strict=True)),
+        "sections": sections,
+    }
+
+
+def _recording(analysis: RecordingAnalysis) -> dict[str, Any]:
+    columns = {
+        "channel": range(1, analysis.channels + 1),
+        r"effective $\gamma$": map(number, analysis.decays),
+        "variance that its integral adds": map(_percent, analysis.shares),
+        "error, read out of held-out activity": map(_percent, analysis.errors),
+    }
+    return {
+        "subject": f"A recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps.",
+        "tiles": [
+            (_percent(analysis.explained), "of the variance explained by integrals and present inputs"),
+            (_percent(analysis.chance), "is the most that an integral adds by chance"),
+            (analysis.components, "principal components for 99 % of the variance"),
+            (number(analysis.participation), "components, effectively"),
+        ],
+        "columns": list(columns),
+        "rows": list(zip(*columns.values(), strict=True)),
+        "sections": [
+            _accuracy(analysis.data, None),
+            _decays(analysis.data, analysis.decays, "activity"),
+            _dimension(analysis.data, "activity", analysis.components, None),
+            _linearity(analysis.data, "activity", analysis.linearity),
+            _selectivity(analysis.data, "activity"),
+        ],
+    }
+
+
+def _accuracy(data: Arrays, tested: int | None) -> Section:
+    axes = _panels(1 if tested is None else 2)
+    for c, (y, target) in enumerate(zip(data["outputs"].T, data["targets"].T, strict=True)):
+        axes[0].plot(target, color=TARGET, linewidth=3, label="integral" if c == 0 else None)
+        axes[0].plot(y, color=_colour(c), linewidth=1.2, label=f"output {c + 1}")
+    axes[0].set(xlabel="time step $t$", ylabel=r"$y_c$, $\bar{y}_c$")
+    legend(axes[0])
+    if tested is None:
+        caption = "Integrals, and how they are read out of activity that the linear readout was not fitted on."
+        return Section("Integrals", _embedded(axes), caption)
+    for c, errors in enumerate(data["errors"].T):
+        axes[1].plot(np.arange(1, len(errors) + 1), errors, color=_colour(c), label=f"channel {c + 1}")
+    axes[1].axhline(TOLERANCE, color=TARGET, linestyle="--")
+    axes[1].set(xscale="log", yscale="log", xlabel="steps $T$", ylabel="relative error up to $T$")
+    legend(axes[1])
+    return Section(
+        "Integrals",
+        _embedded(axes),
+        "A: outputs and the integrals that they should be, on one test sequence. B: relative error on sequences of $T$ "
+        f"steps; dashed, {_percent(TOLERANCE)}, up to which it counts as integrating.",
+    )
+
+
+def _decays(data: Arrays, decays: Sequence[float], signals: str) -> Section:
+    (axis,) = _panels(1)
+    for c, (profile, decay) in enumerate(zip(data["profile"].T, decays, strict=True)):
+        times = -1 / np.log(data["candidates"])
+        label = rf"channel {c + 1}: $\gamma$ = {decay:.4g}"
+        axis.plot(times, profile / max(profile.max(), TINY), color=_colour(c), label=label)
+        if 0 < decay < 1:
+            axis.axvline(-1 / np.log(decay), color=_colour(c), linestyle=":")
+    axis.set(xscale="log", xlabel=r"time constant $-1 / \log\gamma$, steps", ylabel="variance explained / largest")
+    axis.set_ylim(0, 1.3)
+    legend(axis)
+    return Section(
+        "Effective decays",
+        _embedded([axis]),
+        rf"How much of the variance of the {signals} the integral of one channel with decay $\gamma$ adds to what the "
+        "present input explains. Dotted: the decays that explain most, all channels together.",
+    )
+
+
+def _dimension(data: Arrays, signals: str, components: int, outliers: int | None) -> Section:
+    axes = _panels(1 if outliers is None else 2)
+    variances = data["variances"][:SPECTRUM] / max(data["variances"].sum(), TINY)
+    rank = np.arange(1, len(variances) + 1)
+    axes[-1].semilogy(rank, np.maximum(variances, 1e-16), ".", color=TARGET)
+    axes[-1].semilogy(rank[:components], variances[:components], "o", color=CHANNELS[0])
+    axes[-1].set(xlabel="principal component", ylabel="part of the variance")
+    text = f"rincipal components of the {signals}; coloured, those that hold 99 % of the variance."
+    if outliers is None:
+        return Section("Dimension", _embedded(axes), f"P{text}")
+    values = data["singular_values"][:SPECTRUM]
+    rank = np.arange(1, len(values) + 1)
+    axes[0].plot(rank, values, ".", color=TARGET)
+    axes[0].plot(rank[:outliers], values[:outliers], "o", color=CHANNELS[1])
+    axes[0].set(xlabel="$k$", ylabel=r"singular value $\sigma_k$ of $W$", ylim=(0, None))
+    caption = f"A: singular values of $W$; coloured, those before the largest gap. B: p{text}"
+    return Section("Dimension", _embedded(axes), caption)
+
+
+def _linearity(data: Arrays, signals: str, linearity: float) -> Section:
+    axes = _panels(min(data["coordinates"].shape[1], SHOWN))
+    chosen = slice(None, None, len(data["coordinates"]) // POINTS + 1)
+    for c, axis in enumerate(axes):
+        predicted, coordinate = (data[name][chosen, c] for name in ("predicted", "coordinates"))
+        axis.plot(predicted, coordinate, ".", color=_colour(c), markersize=2, rasterized=True)
+        ends = [min(predicted.min(), coordinate.min()), max(predicted.max(), coordinate.max())]
+        axis.plot(ends, ends, color="black", linewidth=0.8)
+        axis.set(xlabel=rf"$(R\bar{{y}})_{c + 1}$", ylabel=rf"$\alpha_{c + 1}$")
+    return Section(
+        "Linearity",
+        _embedded(axes),
+        rf"Coordinates $\alpha$ of the {signals} along their first principal components, against their best linear "
+        rf"function $R\bar y$ of the integrals. Such functions have {_percent(linearity)} of the variance of all "
+        f"{signals}.",
+    )
+
+
+def _selectivity(data: Arrays, signals: str) -> Section:
+    vectors = data["selectivity"]
+    if "populations" in data:
+        (axis,) = _panels(1)
+        for k, name in enumerate(NAMES):
+            members = data["vectors"][:, data["populations"] == k]
+            label = f"{name}  ({100 * members.shape[1] / len(vectors):.1f} %)"
+            axis.plot(*members, ".", color=POPULATIONS[name], label=label, rasterized=True)
+        axis.set(xlabel="$(L_+)_i$", ylabel="$(L_-)_i$")
+        legend(axis)
+        text = "Activity of each neuron per unit of positive ($L_+$) and of negative ($L_-$) integral."
+        return Section("Selectivity", _embedded([axis]), text)
+    per_spread = f"change of the {signals} of neuron $i$ with the integrals, per standard deviation of each"
+    if vectors.shape[1] == 1:
+        (axis,) = _panels(1)
+        axis.hist(vectors[:, 0], bins=40, color=CHANNELS[0])
+        axis.set(xlabel="$s_i$", ylabel="neurons")
+        return Section("Selectivity", _embedded([axis]), f"$s_i$, {per_spread}.")
+    plane, circle = axes = _panels(2)
+    plane.plot(vectors[:, 0], vectors[:, 1], ".", color=CHANNELS[0], markersize=3, rasterized=True)
+    plane.set(xlabel="$s_{i,1}$", ylabel="$s_{i,2}$")
+    plane.axis("equal")
+    circle.hist(np.degrees(np.arctan2(vectors[:, 1], vectors[:, 0])) % 360, bins=24, range=(0, 360), color=CHANNELS[0])
+    circle.axhline(len(vectors) / 24, color="black", linestyle=":")
+    circle.set(xlabel="angle of $(s_{i,1}, s_{i,2})$, degrees", ylabel="neurons", xticks=range(0, 361, 90))
+    return Section(
+        "Selectivity",
+        _embedded(axes),
+        f"A: $s_i$, {per_spread}, for the first two channels. B: their angles; a multiple of 90 degrees is selectivity "
+        "to one channel, between them it is mixed. Dotted: evenly spread.",
+    )
+
+
+def _panels(count: int) -> list[Axes]:
+    """As many drawings of one panel each, lettered where there are several."""
+    axes = [panels(1, width=5.0, height=3.6)[1][0] for _ in range(count)]
+    if count > 1:
+        for letter, axis in zip("ABC", axes, strict=False):
+            axis.set_title(letter, loc="left", fontweight="bold")
+    return axes
+
+
+def _embedded(axes: Sequence[Axes]) -> list[str]:
+    images = []
+    for axis in axes:
+        buffer = io.BytesIO()
+        drawing = axis.figure
+        assert isinstance(drawing, Drawing)
+        drawing.savefig(buffer, format="svg", metadata={"Date": None})
+        images.append("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode())
+    return images
+
+
+def _colour(channel: int) -> str:
+    return CHANNELS[channel % len(CHANNELS)]
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.4g} %"
+
+
+def _at_least(steps: int, tested: int) -> str:
+    return f"≥ {steps}" if steps == tested else str(steps)

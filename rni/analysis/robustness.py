@@ -1,0 +1,92 @@
+"""What a network's integrals are worth when it is not quite itself: noisy weights, lost neurons, noisy states."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from rni.errors import InputError
+from rni.network import Network
+from rni.task import Integration, bursts
+
+LARGEST = 20_000  # noise on W fills n x n weights
+LEVELS = (0.01, 0.03, 0.1)
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Relative errors, the largest over channels and the mean over draws, by level of each disturbance.
+
+    weights: Gaussian noise on every weight, of that fraction of W's root mean square; neurons: that fraction of them
+    silenced; state: Gaussian noise on every activity at every step, of that fraction of their root mean square.
+    """
+
+    undisturbed: float
+    weights: dict[float, float]
+    neurons: dict[float, float]
+    state: dict[float, float]
+
+
+@torch.no_grad()
+def robustness(
+    net: Network,
+    levels: tuple[float, ...] = LEVELS,
+    *,
+    inputs: Callable[..., Tensor] = bursts,
+    duration: int = 400,
+    trajectories: int = 8,
+    draws: int = 4,
+    seed: int = 0,
+) -> Robustness:
+    """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed."""
+    if net.neurons > LARGEST:
+        raise InputError(f"neurons: {net.neurons}; allowed: up to {LARGEST}, because noise on W is a full matrix")
+    if not all(0 <= level < 1 for level in levels):
+        raise InputError(f"levels: {levels}; allowed: fractions from 0 to below 1")
+    x = inputs(trajectories, duration, net.channels, _stream(seed, 0)).to(net.encoders)
+
+    def mean_error(disturbed: Callable[[Generator], Tensor]) -> float:
+        return sum(_worst_error(net.task, disturbed(_stream(seed, k + 1)), x) for k in range(draws)) / draws
+
+    return Robustness(
+        undisturbed=_worst_error(net.task, net.outputs(x), x),
+        weights={p: mean_error(lambda g, p=p: noisy_weights(net, p, g).outputs(x)) for p in levels},
+        neurons={p: mean_error(lambda g, p=p: lesioned(net, p, g).outputs(x)) for p in levels},
+        state={p: mean_error(lambda g, p=p: noisy_outputs(net, x, p, g)) for p in levels},
+    )
+
+
+@torch.no_grad()
+def noisy_weights(net: Network, level: float, generator: Generator) -> Network:
+    r"""The network with $W_{ij} + \epsilon\,\sqrt{\langle W^2\rangle}\,\xi_{ij}$."""
+    w = net.recurrent.matrix()
+    noise = torch.randn(w.shape, generator=generator, dtype=w.dtype)
+    return Network(net.task, net.encoders, net.decoders, w + level * w.square().mean().sqrt() * noise, net.f)
+
+
+def lesioned(net: Network, fraction: float, generator: Generator) -> Network:
+    """The network with that fraction of its neurons, drawn without order, silenced."""
+    return net.silenced(torch.randperm(net.neurons, generator=generator)[: round(fraction * net.neurons)])
+
+
+@torch.no_grad()
+def noisy_outputs(net: Network, inputs: Tensor, level: float, generator: Generator) -> Tensor:
+    r"""Outputs with $h_t + \epsilon\,\sqrt{\langle h_t^2\rangle}\,\xi_t$ in place of $h_t$, read out and fed back."""
+    h, outputs = None, []
+    for x in inputs.split(1, dim=1):
+        _, h = next(net.steps(x, h))
+        noise = torch.randn(h.shape, generator=generator, dtype=h.dtype)
+        h = h + level * h.square().mean(dim=1, keepdim=True).sqrt() * noise
+        outputs.append(net.readout(h))
+    return torch.stack(outputs, dim=1)
+
+
+def _worst_error(task: Integration, outputs: Tensor, inputs: Tensor) -> float:
+    targets = task.targets(inputs.double())
+    error = (outputs.double() - targets).square().sum((0, 1)) / targets.square().sum((0, 1))
+    return float(error.sqrt().max())
+
+
+def _stream(seed: int, number: int) -> Generator:
+    return torch.Generator().manual_seed(1000 * seed + number)

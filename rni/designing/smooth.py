@@ -1,0 +1,106 @@
+r"""Any activation: each neuron is given to one channel, and each population does a problem of one variable.
+
+If the neurons of population c have currents $\nu_j = \rho_j a_c$, both conditions are sums over populations of
+functions of one $a_c$, so they hold on the whole box once they hold on its D axes. For L that is
+$\sum_{j \in c} d_j (f(\rho_j t) - f(0)) = s_c\gamma_c t\,\hat c$: D curves and many more neurons, solved for the
+$\rho_j$ by Levenberg and Marquardt's method. M is then a ridge regression.
+
+Where f(0) is not 0 the outputs have a constant $k = D^\dagger f(0)$ that no W can change at a = 0. So the integrals
+are kept at $a = z + q$, with the offset $q = -(S\Gamma)^{-1} k$: the outputs are right, $a \to \Gamma(a - q) + q$ is
+the rule for M, and starting from rest, a = 0, means an error k that decays as the integrals do.
+"""
+
+import copy
+
+import torch
+from torch import Tensor
+
+from rni.activation import Activation
+from rni.task import Integration
+
+NODES = 80
+RIDGE = 1e-7  # of the largest eigenvalue: more costs accuracy, less makes |M| large and W sensitive to noise
+
+
+def smooth_factors(
+    task: Integration, encoders: Tensor, decoders: Tensor, f: Activation, bounds: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""L and M, both (neurons, channels), and q (channels,), for integrals with $|z_c| \le$ `bounds` (channels,)."""
+    n, channels = decoders.shape
+    gains = decoders.new_tensor(task.scales) * decoders.new_tensor(task.decays)
+    at_rest = f(decoders.new_zeros(1, n))[0][:, None] * decoders
+    offset = -at_rest.sum(0) / gains
+    bounds = bounds + offset.abs()
+    own = (decoders / decoders.norm(dim=0)).abs().argmax(dim=1)
+    nodes = _nodes(decoders)
+    left = torch.zeros_like(decoders)
+    for c in range(channels):
+        members = (own == c).nonzero()[:, 0]
+        if len(members) == 0:
+            continue
+        t = bounds[c] * nodes
+        wanted = at_rest[members].sum(0).repeat(NODES, 1)
+        wanted[:, c] += gains[c] * t
+        left[members, c] = _currents(t, wanted, decoders[members], c, _restricted(f, members))
+    return left, _right(task, encoders, left, f, bounds[:, None] * nodes, offset), offset
+
+
+def _nodes(like: Tensor) -> Tensor:
+    """Points of [-1, 1], denser towards 0, where neurons with a threshold are hardest to fit, and towards the ends."""
+    x = torch.cos(torch.pi * (torch.arange(NODES).to(like) + 0.5) / NODES)
+    return x * x.abs()
+
+
+def _restricted(f: Activation, neurons: Tensor) -> Activation:
+    """The activation of some of the neurons, where its parameters differ between them."""
+    part = copy.deepcopy(f)
+    for name, values in part.named_buffers():
+        if values.ndim:
+            setattr(part, name, values[neurons])
+    return part
+
+
+def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Activation) -> Tensor:
+    r"""$\rho$ (m,) with $\sum_j d_j f(\rho_j t) =$ wanted (nodes, D), from the best multiple of the own decoder."""
+
+    def residual(rho: Tensor) -> Tensor:
+        return (f(t[:, None] * rho) @ decoders - wanted).T.flatten()
+
+    own = decoders[:, channel] * wanted[:, channel].sub(wanted[:, channel].mean()).dot(t).sign()
+    unit = own / (own.square().mean().sqrt() * t.abs().max())
+    starts = [size * unit for size in torch.logspace(-3, 2, 26).tolist()]
+    rho = min(starts, key=lambda start: float(residual(start).norm()))
+    error, damping = residual(rho), 1e-2
+    sizes = [float(error.norm())]
+    while len(sizes) <= 5 or sizes[-1] < 0.98 * sizes[-6]:
+        slopes = f.derivative(t[:, None] * rho) * t[:, None]
+        jacobian = (decoders.T[:, None, :] * slopes).flatten(0, 1)
+        normal = jacobian @ jacobian.T
+        unit_damping = normal.diagonal().mean()
+        while damping < 1e6:
+            damped = normal.clone()
+            damped.diagonal().add_(damping * unit_damping)
+            step = jacobian.T @ torch.linalg.solve(damped, error)
+            stepped = residual(rho - step)
+            if stepped.norm() < sizes[-1]:
+                break
+            damping *= 6
+        else:
+            break
+        rho, error, damping = rho - step, stepped, max(damping / 6, 1e-10)
+        sizes.append(float(error.norm()))
+    return rho
+
+
+def _right(task: Integration, encoders: Tensor, left: Tensor, f: Activation, t: Tensor, offset: Tensor) -> Tensor:
+    r"""M with $M^\dagger E = 1$, $M^\dagger f(La) \approx \Gamma(a - q) + q$ at the nodes t (channels, nodes)."""
+    decays = left.new_tensor(task.decays)
+    channels = left.shape[1]
+    a = torch.diag_embed(t.T).transpose(0, 1).reshape(-1, channels)
+    features = f(a @ left.T)
+    basis, _ = torch.linalg.qr(encoders)
+    base = torch.linalg.pinv(encoders).T
+    free = features - (features @ basis) @ basis.T
+    missing = decays * (a - offset) + offset - features @ base
+    values, vectors = torch.linalg.eigh(free @ free.T)
+    return base + free.T @ (vectors @ ((vectors.T @ missing) / (values + RIDGE * values[-1])[:, None]))

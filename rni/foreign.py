@@ -1,0 +1,252 @@
+"""What was made elsewhere, read as an `RNN` or a `Recording`: torch modules, state dicts, arrays, and files of them.
+
+A state dict needs no particular names: the RNN is found by the endings that torch gives (weight_ih_l0, weight_hh_l0,
+bias_ih_l0, bias_hh_l0; without _l0 for a cell), its readout as the one other matrix of shape (outputs, neurons).
+Arrays have the names in `NETWORK_ARRAYS`, or activity and inputs for a recording. Nothing is unpickled.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rni.activation import BUILT_IN, Activation, make
+from rni.errors import InputError
+from rni.files import load, read_tensors
+from rni.network import Network
+from rni.rnn import RNN, Recording
+from rni.task import Integration
+from rni.weights import Dale, Dense, LowRank, Weights
+
+SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
+PARAMETERS = ("slope", "threshold", "exponent")
+NETWORK_ARRAYS = (
+    *("recurrent", "recurrent_left", "recurrent_right", "signs", "encoders", "input_weights", "bias"),
+    *("decoders", "offset", "activation", *PARAMETERS, "decays", "scales"),
+)
+RECORDING_ARRAYS = ("activity", "inputs")
+
+Foreign = Network | RNN | Recording | nn.Module | tuple[nn.Module, nn.Linear] | Mapping[str, Any]
+
+
+def interpret(thing: Foreign, activation: str | Activation | None = None) -> RNN | Recording:
+    """One form for all: of a `Network`, a torch module with one RNN in it, (rnn, readout), a state dict, or arrays.
+
+    `activation` is for state dicts and arrays, which do not say; modules and networks have their own.
+    """
+    if isinstance(thing, RNN | Recording | Network | nn.Module | tuple) and activation is not None:
+        raise InputError(f"activation: {activation!r} for a {type(thing).__name__}; allowed: none, it has its own")
+    if isinstance(thing, RNN | Recording):
+        return thing
+    if isinstance(thing, Network):
+        return RNN.of(thing)
+    if isinstance(thing, nn.Module):
+        return from_module(thing)
+    if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
+        return from_module(nn.ModuleList(thing))
+    if isinstance(thing, Mapping):
+        torch_names = any(_ending(name).startswith(("weight_hh", "weight_ih")) for name in thing)
+        return from_state_dict(thing, activation) if torch_names else from_arrays(thing, activation)
+    raise InputError(
+        f"{type(thing).__name__}: can't be analysed; allowed: a Network, a torch.nn.RNN, (RNN, Linear), a state dict, "
+        "or a dict of arrays"
+    )
+
+
+def read(path: str | Path, activation: str | None = None) -> RNN | Recording:
+    """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz)."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        if path.suffix in (".pt", ".pth"):
+            return from_state_dict(_load_state_dict(path), activation)
+        if path.suffix == ".npz":
+            return interpret(_load_arrays(path), activation)
+    except InputError as error:
+        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+    tensors, header = read_tensors(path)
+    if "format" in header or "encoders" in tensors:
+        return interpret(load(path), activation)
+    try:
+        return from_state_dict(tensors, activation)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def from_module(module: nn.Module) -> RNN:
+    """The one RNN in a module, and the linear readout beside it if there is one."""
+    cells = [m for m in module.modules() if isinstance(m, nn.RNNBase | nn.RNNCellBase)]
+    if len(cells) != 1:
+        found = ", ".join(type(cell).__name__ for cell in cells) or "no RNN"
+        raise InputError(f"{type(module).__name__}: {found} in it; {SUPPORTED}")
+    if not isinstance(cells[0], nn.RNN | nn.RNNCell):
+        raise InputError(f"{type(cells[0]).__name__}: has gates; {SUPPORTED}")
+    return _from_torch(module.state_dict(), str(cells[0].nonlinearity))
+
+
+def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> RNN:
+    """The RNN in a state dict, with torch's default activation, tanh, if none is given: a state dict does not say."""
+    assumed = ("activation tanh, torch's default: a state dict does not say which",) if activation is None else ()
+    return _from_torch(tensors, activation or "tanh", assumed)
+
+
+def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes: tuple[str, ...] = ()) -> RNN:
+    name = _recurrent_name(tensors)
+    prefix, layer = re.fullmatch(r"(.*)weight_hh(_l0)?", name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
+    own = {key: f"{prefix}{key}{layer}" for key in ("weight_hh", "weight_ih", "bias_ih", "bias_hh")}
+    if own["weight_ih"] not in tensors:
+        raise InputError(f"{own['weight_ih']}: missing; {SUPPORTED}")
+    w = _tensor(name, tensors[name])
+    n = len(w)
+    bias = sum(
+        (_tensor(key, tensors[key]) for key in (own["bias_ih"], own["bias_hh"]) if key in tensors), w.new_zeros(n)
+    )
+    rest = {key: _tensor(key, value) for key, value in tensors.items() if key not in own.values()}
+    readouts = [key for key, value in rest.items() if value.ndim == 2 and value.shape[1] == n]
+    if len(readouts) > 1:
+        raise InputError(
+            f"{', '.join(readouts)}: each could be the readout; allowed: one matrix of shape (outputs, {n}), so leave "
+            "out the others"
+        )
+    decoders = offset = None
+    if readouts:
+        decoders = rest.pop(readouts[0]).T
+        offset = rest.pop(re.sub(r"weight$", "bias", readouts[0]), None)
+    if rest:
+        notes += (f"not part of the analysis: {', '.join(rest)}",)
+    return RNN(
+        Dense(w),
+        _tensor(own["weight_ih"], tensors[own["weight_ih"]]),
+        make(activation),
+        bias,
+        decoders,
+        offset,
+        None,
+        notes,
+    )
+
+
+def _recurrent_name(tensors: Mapping[str, Any]) -> str:
+    """The name of the recurrent matrix, where the state dict is of an RNN that is supported."""
+    endings = {key: _ending(key) for key in tensors}
+    for key, ending in endings.items():
+        if ending.endswith("_reverse"):
+            raise InputError(f"{key}: a bidirectional RNN; {SUPPORTED}")
+        if ending.startswith("weight_hr"):
+            raise InputError(f"{key}: an RNN with projections; {SUPPORTED}")
+        if re.fullmatch(r"weight_hh_l[1-9]\d*", ending):
+            raise InputError(f"{key}: an RNN of {int(ending[11:]) + 1} layers or more; {SUPPORTED}")
+    found = [key for key, ending in endings.items() if ending in ("weight_hh_l0", "weight_hh")]
+    if len(found) != 1:
+        names = ", ".join(found or list(tensors)[:8]) or "nothing"
+        raise InputError(f"{names}: {'several RNNs' if found else 'no recurrent weights (weight_hh_l0)'}; {SUPPORTED}")
+    shape = tuple(_tensor(found[0], tensors[found[0]]).shape)
+    kinds = {1: None, 3: "a GRU", 4: "an LSTM"}
+    if len(shape) != 2 or not shape[1] or shape[0] % shape[1] or shape[0] // shape[1] not in kinds:
+        raise InputError(f"{found[0]}: shape {shape}; {SUPPORTED}")
+    if kind := kinds[shape[0] // shape[1]]:
+        raise InputError(f"{found[0]}: shape {shape}, {kind}; {SUPPORTED}")
+    return found[0]
+
+
+def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> RNN | Recording:
+    """A network of `NETWORK_ARRAYS`, or a recording of activity and inputs."""
+    given = set(arrays)
+    allowed = RECORDING_ARRAYS if "activity" in given else NETWORK_ARRAYS
+    if unknown := sorted(given - set(allowed)):
+        networks, recordings = ", ".join(NETWORK_ARRAYS), ", ".join(RECORDING_ARRAYS)
+        raise InputError(
+            f"{', '.join(unknown)}: unknown; allowed: {networks} for a network, {recordings} for a recording"
+        )
+    if "activity" in given:
+        if activation is not None:
+            raise InputError(f"activation: {activation!r} for a recording; allowed: none")
+        if "inputs" not in given:
+            raise InputError("inputs: missing; allowed: activity with the inputs that it was recorded under")
+        return Recording(*(_tensor(name, arrays[name]) for name in RECORDING_ARRAYS))
+    tensors = {key: _tensor(key, value) for key, value in arrays.items() if key != "activation"}
+    weights = _weights(tensors)
+    if ("encoders" in given) == ("input_weights" in given):
+        raise InputError(
+            "encoders, input_weights: one of the two; allowed: encoders E, fed through W, or input_weights U, both "
+            "(neurons, channels)"
+        )
+    with torch.no_grad():
+        fed = weights(tensors["encoders"].T).T if "encoders" in given else tensors["input_weights"]
+    bias, task = tensors.get("bias", fed.new_zeros(weights.neurons)), None
+    if "decays" in given:
+        task = Integration(tensors["decays"].tolist(), tensors["scales"].tolist() if "scales" in given else None)
+    f = _activation(str(arrays["activation"]) if "activation" in given else None, activation, tensors)
+    return RNN(weights, fed, f.to(fed), bias, tensors.get("decoders"), tensors.get("offset"), task)
+
+
+def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
+    parameters = {key: tensors[key] for key in PARAMETERS if key in tensors}
+    if (named is None) == (activation is None):
+        raise InputError(f"activation: {named or 'missing'}; allowed: given once, {', '.join(BUILT_IN)}")
+    kind = named or activation
+    assert kind is not None
+    if parameters and not isinstance(kind, str):
+        raise InputError(f"{', '.join(parameters)}: given beside {kind!r}; allowed: in one of the two")
+    try:
+        return make(kind, **parameters)
+    except TypeError:
+        raise InputError(f"{', '.join(parameters)}: not a parameter of {kind}") from None
+
+
+def _weights(tensors: dict[str, Tensor]) -> Weights:
+    if {"recurrent_left", "recurrent_right"} <= set(tensors):
+        return LowRank(tensors["recurrent_left"], tensors["recurrent_right"])
+    if "recurrent" not in tensors:
+        raise InputError("recurrent: missing; allowed: W (neurons, neurons), or recurrent_left and recurrent_right")
+    return Dale(tensors["recurrent"], tensors["signs"]) if "signs" in tensors else Dense(tensors["recurrent"])
+
+
+def _tensor(name: str, values: Any) -> Tensor:
+    """Real numbers, at least float32."""
+    try:
+        tensor = torch.as_tensor(values).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{name}: {type(values).__name__}; allowed: an array of numbers") from None
+    if tensor.is_complex():
+        raise InputError(f"{name}: complex; allowed: real numbers")
+    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+
+
+def _ending(name: str) -> str:
+    return str(name).rsplit(".", 1)[-1]
+
+
+def _load_state_dict(path: Path) -> Mapping[str, Any]:
+    """Tensors only: a file that would have to run code to be read is refused."""
+    allowed = "allowed: a state dict, as torch.save(model.state_dict(), path) writes"
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever its reader stumbles on
+        with path.open("rb") as file:
+            whole = file.read(2) == b"PK"
+        reason = (
+            "holds more than tensors, perhaps a whole module" if whole else f"can't be read ({type(error).__name__})"
+        )
+        raise InputError(f"{path}: {reason}; {allowed}") from None
+    if isinstance(loaded, Mapping) and not any(isinstance(value, Tensor) for value in loaded.values()):
+        inside = [
+            v for v in loaded.values() if isinstance(v, Mapping) and any(isinstance(t, Tensor) for t in v.values())
+        ]
+        loaded = inside[0] if len(inside) == 1 else loaded
+    if not isinstance(loaded, Mapping) or not loaded:
+        raise InputError(f"{path}: a {type(loaded).__name__}; {allowed}")
+    return loaded
+
+
+def _load_arrays(path: Path) -> Mapping[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception:  # numpy raises whatever its reader stumbles on
+        raise InputError(f"{path}: not an .npz file of numbers; allowed: arrays written by numpy.savez") from None

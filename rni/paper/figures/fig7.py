@@ -1,0 +1,109 @@
+"""Fig 7: W has exactly D large singular values."""
+
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+
+from rni.analysis import svd
+from rni.paper.claims import Claim
+from rni.paper.figure import Figure, Measured, Profile, Runs
+from rni.paper.style import SEEDS, panels
+from rni.paper.trainings import networks
+from rni.runs.specification import Specification
+
+LEAST = {"relu": 3.0, "sigmoid": 2.0}  # of the D-th singular value over the next
+NAMES = {"relu": "ReLU", "sigmoid": "sigmoid"}
+OTHERS = (2, 4)  # channels, besides the figure's 3
+
+
+def trained(profile: Profile, activation: str, channels: int) -> list[Specification]:
+    return networks(profile, activation, "batch", channels, seeds=4 if channels == 3 else 2)
+
+
+def measure(runs: Runs, profile: Profile) -> Measured:
+    """All singular values, (seeds, neurons), by activation and channels."""
+    return {
+        f"{activation}_{channels}": np.stack(
+            [svd(runs[s].network.recurrent).values.numpy() for s in trained(profile, activation, channels)]
+        )
+        for activation in LEAST
+        for channels in (3, *OTHERS)
+    }
+
+
+def outliers(values: np.ndarray) -> int:
+    """How many singular values stand apart: those before the largest ratio of successive ones, among the first 20."""
+    return int(np.argmax(values[:19] / values[1:20])) + 1
+
+
+def claims(measured: Measured) -> list[Claim]:
+    gaps = {key: (v[:, int(key[-1]) - 1] / v[:, int(key[-1])]).min() for key, v in measured.items()}
+    counted = {key: {outliers(values) for values in v} == {int(key[-1])} for key, v in measured.items()}
+    spread = {name: np.ptp(measured[f"{name}_3"][:, :3]) / measured[f"{name}_3"][:, :3].mean() for name in LEAST}
+    return [
+        *(
+            Claim(
+                id=f"fig7.{activation}",
+                where=f"Section 5, Fig 7{panel}",
+                statement=f"{NAMES[activation]} networks of three channels: W has exactly three large singular values "
+                "and a bulk close to 0.",
+                criterion="the largest ratio of successive singular values is the one after the third, at least "
+                f"{LEAST[activation]:g} in every network",
+                expected="exactly 3",
+                measured={"smallest ratio": float(gaps[f"{activation}_3"]), "three": float(counted[f"{activation}_3"])},
+                holds=lambda m, least=LEAST[activation]: m["smallest ratio"] >= least and m["three"] == 1,
+            )
+            for activation, panel in zip(LEAST, "AB", strict=True)
+        ),
+        Claim(
+            id="fig7.other-channels",
+            where="Section 5, beginning",
+            statement="The same for D = 2 and 4: exactly D large singular values.",
+            criterion="the largest ratio is the one after the D-th, at least "
+            + " and ".join(f"{least:g} for {NAMES[name]}" for name, least in LEAST.items()),
+            expected="exactly D",
+            measured={
+                f"{NAMES[name]}, D = {channels}": float(gaps[f"{name}_{channels}"] * counted[f"{name}_{channels}"])
+                for name in LEAST
+                for channels in OTHERS
+            },
+            holds=lambda m: all(ratio >= LEAST[key.split(",")[0].lower()] for key, ratio in m.items()),
+        ),
+        Claim(
+            id="fig7.variability",
+            where="Section 5, Fig 7",
+            statement="The large singular values vary between trainings, even for the same decays.",
+            criterion="their range over the networks is at least 5 % of their mean",
+            expected="a fair amount of variability",
+            measured={NAMES[name]: float(part) for name, part in spread.items()},
+            holds=lambda m: all(part >= 0.05 for part in m.values()),
+        ),
+    ]
+
+
+def draw(measured: Measured) -> Drawing:
+    drawing, axes = panels(2, width=4.6)
+    for axis, (activation, name) in zip(axes, NAMES.items(), strict=True):
+        several = measured[f"{activation}_3"]
+        edges = np.linspace(0, 1.05 * several.max(), 60).tolist()
+        for values, colour in zip(several, SEEDS, strict=False):
+            axis.hist(values, edges, color=colour, histtype="stepfilled", alpha=0.35)
+            axis.plot(values[:3], np.full(3, 0.6), "v", color=colour, markersize=5)
+        axis.set(xlabel=r"singular values $\sigma$ of $W$", ylabel="count", yscale="log", title=name)
+        axis.set_ylim(bottom=0.5)
+    return drawing
+
+
+FIGURE = Figure(
+    id="fig7",
+    order=70,
+    title="Spectra",
+    section="Non-linear activation: case of multiple channels",
+    caption=r"Singular values of $W$ in ReLU (A, decays 0.995, 0.995, 0.992) and sigmoid networks (B, 0.8, 0.8, 0.75) "
+    r"of three channels after descent on the batch loss, one colour for each training; triangles mark the three "
+    r"largest. Trained on sequences of 3 (ReLU) and 5 steps (sigmoid), not of 10 as in the paper: in the same time "
+    r"they become better integrators.",
+    runs=lambda profile: [s for name in LEAST for channels in (3, *OTHERS) for s in trained(profile, name, channels)],
+    measure=measure,
+    claims=claims,
+    draw=draw,
+)

@@ -1,0 +1,135 @@
+r"""Any vanilla RNN, $\nu_t = W h_{t-1} + U x_t$, $h_t = f(\nu_t + b)$, $y_t = D^\dagger h_t + a$; and recordings.
+
+The paper's network is the case $U = W E$, $a = b = 0$; `torch.nn.RNN` has weight_hh = W, weight_ih = U and
+bias_ih + bias_hh = b. A bias is counted with the activation, as the paper counts the threshold of a sigmoid, so that
+the current is what arrives at a neuron. What is said of any network is measured through this one form.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rni.activation import Activation
+from rni.errors import InputError
+from rni.network import Network
+from rni.task import Integration
+from rni.weights import Weights
+
+
+@dataclass(frozen=True, eq=False)
+class RNN:
+    """W is `recurrent`, U `input_weights` (neurons, channels), b `bias` (neurons,), D `decoders` (neurons, outputs).
+
+    decoders and `offset` a (outputs,) are None where there is no readout, the task where it isn't known what should be
+    integrated. `notes` say what had to be assumed in reading the network.
+    """
+
+    recurrent: Weights
+    input_weights: Tensor
+    f: Activation
+    bias: Tensor
+    decoders: Tensor | None = None
+    offset: Tensor | None = None
+    task: Integration | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        n = self.neurons
+        if self.input_weights.ndim != 2 or len(self.input_weights) != n or not self.channels:
+            raise InputError(f"input_weights: shape {tuple(self.input_weights.shape)}; allowed: ({n}, channels)")
+        if self.bias.shape != (n,):
+            raise InputError(f"bias: shape {tuple(self.bias.shape)}; allowed: ({n},)")
+        if self.decoders is not None and (self.decoders.ndim != 2 or len(self.decoders) != n):
+            raise InputError(f"decoders: shape {tuple(self.decoders.shape)}; allowed: ({n}, outputs)")
+        if self.task is not None and self.task.channels != self.channels:
+            raise InputError(f"decays: {self.task.channels}; allowed: {self.channels}, one for each input channel")
+        like = next(self.recurrent.parameters()).detach()
+        tensors = {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
+        for name, values in (("recurrent", self.recurrent.matrix()), *tensors.items()):
+            if not bool(torch.isfinite(values).all()):
+                raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
+        for name, values in tensors.items():
+            object.__setattr__(self, name, values.to(like))
+        self.f.to(like)
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, net: Network) -> "RNN":
+        """The same network, weights shared: U = W E."""
+        if net.active is not None:
+            raise InputError("network: has silenced neurons; allowed: a whole network")
+        fed = net.recurrent(net.encoders.T).T
+        decoders, none = net.decoders.detach(), net.decoders.new_zeros(net.channels)
+        return cls(net.recurrent, fed, net.f, fed.new_zeros(net.neurons), decoders, none, net.task)
+
+    @property
+    def neurons(self) -> int:
+        return self.recurrent.neurons
+
+    @property
+    def channels(self) -> int:
+        return self.input_weights.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.input_weights.dtype
+
+    def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        r"""$(\nu_t, h_t)$, each (batch, neurons), from rest, one time step after the other; nothing is stored."""
+        h = None
+        for x in inputs.to(self.input_weights).unbind(1):
+            nu = x @ self.input_weights.T
+            if h is not None:
+                nu += self.recurrent(h)
+            h = self.f(nu + self.bias)
+            yield nu, h
+
+    def readout(self, states: Tensor) -> Tensor:
+        r"""$y = D^\dagger h + a$, (..., outputs) from states (..., neurons)."""
+        if self.decoders is None:
+            raise InputError("decoders: none; allowed: a network with a readout")
+        y = states @ self.decoders
+        return y if self.offset is None else y + self.offset
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        r"""$y_t$, (batch, time, outputs) from inputs (batch, time, channels), without storing the states."""
+        return torch.stack([self.readout(h) for _, h in self.steps(inputs)], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Activity (trials, time, neurons) and the inputs it was recorded under, (trials, time, channels); or one trial."""
+
+    activity: Tensor
+    inputs: Tensor
+
+    def __init__(self, activity: Tensor | np.ndarray, inputs: Tensor | np.ndarray):
+        activity, inputs = torch.as_tensor(activity), torch.as_tensor(inputs)
+        for name, values in (("activity", activity), ("inputs", inputs)):
+            if values.ndim not in (2, 3) or not values.numel():
+                raise InputError(f"{name}: shape {tuple(values.shape)}; allowed: (trials, time, n) or (time, n)")
+            missing = int((~torch.isfinite(values)).sum())
+            if missing:
+                raise InputError(
+                    f"{name}: {missing} of {values.numel()} samples are missing (NaN) or infinite; allowed: finite "
+                    "numbers, so leave out those trials or neurons, or fill them in"
+                )
+        if activity.shape[:-1] != inputs.shape[:-1]:
+            raise InputError(
+                f"activity, inputs: shapes {tuple(activity.shape)}, {tuple(inputs.shape)}; allowed: the same trials "
+                "and times, (trials, time, neurons) and (trials, time, channels)"
+            )
+        one = activity.ndim == 2
+        object.__setattr__(self, "activity", (activity[None] if one else activity).double())
+        object.__setattr__(self, "inputs", (inputs[None] if one else inputs).double())
+
+    @property
+    def neurons(self) -> int:
+        return self.activity.shape[2]
+
+    @property
+    def channels(self) -> int:
+        return self.inputs.shape[2]

@@ -1,0 +1,64 @@
+"""The page of results says what the analysis found, and opens from disk without anything else."""
+
+import base64
+import re
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from rni import Analysis, Recording, analyze
+from rni.analysis.page import write_page
+from rni.task import white_noise
+
+CHROMIUM = shutil.which("chromium")
+SECTIONS = ["Integrals", "Effective decays", "Dimension", "Linearity", "Selectivity"]
+
+
+@pytest.fixture
+def written(small, generator, tmp_path):
+    def write(kind):
+        decays = (0.9, 0.8) if kind.startswith("two") else (0.9,)
+        net = small("relu", decays)
+        x = white_noise(6, 40, len(decays), generator, dtype=torch.float64)
+        with torch.no_grad():
+            thing = Recording(net(x)[0], x) if kind.endswith("recorded") else net
+            analysis = analyze(thing) if isinstance(thing, Recording) else analyze(thing, inputs=x)
+        write_page(analysis, tmp_path / "page.html", "net <1>")
+        return analysis, (tmp_path / "page.html")
+
+    return write
+
+
+@pytest.mark.parametrize("kind", ["two", "one recorded"])
+def test_every_section_has_a_figure_and_the_numbers_are_those_of_the_analysis(written, kind):
+    analysis, path = written(kind)
+    page = path.read_text()
+    assert re.findall(r"<h2>(.*)</h2>", page) == [*SECTIONS, "All numbers"]
+    images = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert all(b"<svg" in base64.b64decode(image) for image in images)
+    assert len(images) >= len(SECTIONS)
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)
+    assert "net &lt;1&gt;" in page
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(<td>.*?)</tr>", page)]
+    network = isinstance(analysis, Analysis)
+    errors = analysis.errors["inputs"][40] if network else analysis.errors
+    assert [row[3 if network else 1] for row in rows] == [
+        f"{decay:.4g}" for decay in (analysis.fitted_decays if network else analysis.decays)
+    ]
+    assert [row[-1] for row in rows] == [f"{100 * error:.4g} %" for error in errors]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium")
+def test_the_page_fits_a_narrow_window(written, tmp_path):
+    _, path = written("two")
+    probe = "<script>document.title = document.documentElement.scrollWidth <= innerWidth ? 'fits' : 'too wide'</script>"
+    path.write_text(path.read_text().replace("</body>", f"{probe}</body>"))
+    assert CHROMIUM is not None
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    flags += ["--disable-sync", "--disable-component-update", "--disable-quic", "--window-size=500,900"]
+    command = [CHROMIUM, *flags, f"--user-data-dir={tmp_path / 'chromium'}", "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "<title>fits</title>" in done.stdout

@@ -1,0 +1,150 @@
+"""Current coordinates, selectivity vectors, mixed selectivity and statistics of angles, on arrays."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from rni import InputError
+from rni.analysis import (
+    angles,
+    current_coordinates,
+    explained,
+    harmonics,
+    linear_map,
+    mixing,
+    rectified_selectivity,
+    selectivity_vectors,
+)
+
+
+@pytest.fixture
+def manifold(generator):
+    """Currents on a known three-dimensional manifold: (currents, directions, R, integrals)."""
+    directions = torch.linalg.qr(torch.randn(40, 3, generator=generator, dtype=torch.float64)).Q
+    matrix = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    integrals = 1 + torch.randn(200, 3, generator=generator, dtype=torch.float64)
+    return integrals @ matrix.T @ directions.T, directions, matrix, integrals
+
+
+def test_the_map_from_integrals_to_coordinates_is_found(manifold):
+    currents, directions, matrix, integrals = manifold
+    found = linear_map(current_coordinates(currents, directions), integrals)
+    torch.testing.assert_close(found.matrix, matrix)
+    torch.testing.assert_close(found.explained, torch.ones(3, dtype=torch.float64))
+
+
+def test_a_curved_manifold_is_explained_in_part(manifold):
+    currents, directions, _, integrals = manifold
+    curved = current_coordinates(currents, directions).square()
+    _, residuals, *_ = np.linalg.lstsq(integrals.numpy(), curved.numpy())
+    expected = 1 - residuals / curved.square().sum(0).numpy()
+    np.testing.assert_allclose(linear_map(curved, integrals).explained, expected)
+    assert expected.max() < 0.9
+
+
+def test_the_selectivity_of_a_neuron_is_its_current_for_each_integral(manifold):
+    currents, directions, matrix, integrals = manifold
+    vectors = selectivity_vectors(matrix, directions)
+    slow = [[sum(matrix[k, c] * directions[i, k] for k in range(3)) for c in range(3)] for i in range(40)]
+    torch.testing.assert_close(vectors, torch.tensor(slow))
+    torch.testing.assert_close(linear_map(currents, integrals).matrix, vectors)
+
+
+def test_selectivity_is_recovered_from_rectified_recordings(manifold):
+    currents, directions, matrix, integrals = manifold
+    vectors = selectivity_vectors(matrix, directions)
+    activity = currents.clamp(min=0)
+    torch.testing.assert_close(rectified_selectivity(activity, integrals), vectors)
+    assert float(explained(activity, (integrals @ vectors.T).clamp(min=0)).min()) == pytest.approx(1)
+    assert float(explained(activity, integrals @ vectors.T).min()) < 0.9
+
+
+def test_noise_on_recordings_averages_out(generator):
+    vectors = torch.randn(30, 2, generator=generator, dtype=torch.float64)
+    integrals = torch.randn(5000, 2, generator=generator, dtype=torch.float64)
+    noise = torch.randn(5000, 30, generator=generator, dtype=torch.float64)
+    error = rectified_selectivity((integrals @ vectors.T).clamp(min=0) + noise, integrals) - vectors
+    assert float(error.square().mean().sqrt()) < 1.2 * (2 / 5000) ** 0.5  # half of the samples determine s
+    assert float(error.abs().max()) < 5 * (2 / 5000) ** 0.5
+
+
+def test_a_silent_neuron_selects_nothing(manifold):
+    *_, integrals = manifold
+    assert not rectified_selectivity(torch.zeros(200, 1, dtype=torch.float64), integrals).any()
+
+
+@pytest.mark.parametrize("function", [linear_map, rectified_selectivity])
+@pytest.mark.parametrize(
+    ("samples", "integrals", "message"),
+    [
+        (torch.ones(5, 3), torch.ones(4, 2), "shapes"),
+        (torch.ones(5, 3), torch.ones(5), "shapes"),
+        (torch.ones(5, 3), torch.ones(5, 2), "along 1 directions; allowed: 2"),
+        (torch.full((2, 3), float("nan")), torch.eye(2), "missing or infinite"),
+        (torch.ones(2, 3), torch.tensor([[1.0, 0.0], [0.0, float("inf")]]), "missing or infinite"),
+    ],
+)
+def test_samples_that_can_not_be_used_are_refused(function, samples, integrals, message):
+    with pytest.raises(InputError, match=message):
+        function(samples, integrals)
+
+
+def test_arrays_of_other_shapes_are_refused():
+    for function, arrays in [
+        (current_coordinates, (torch.ones(5, 3), torch.ones(4, 2))),
+        (selectivity_vectors, (torch.ones(2, 2), torch.ones(4, 3))),
+        (angles, (torch.ones(5, 3),)),
+        (mixing, (torch.ones(5, 1),)),
+        (harmonics, (torch.ones(5, 2),)),
+        (harmonics, (torch.tensor([1.0, float("nan")]),)),
+    ]:
+        with pytest.raises(InputError, match="allowed"):
+            function(*arrays)
+
+
+def test_angles_go_around_once():
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0], [0.0, -1.0]], dtype=torch.float64)
+    torch.testing.assert_close(angles(vectors), torch.arange(4, dtype=torch.float64) * math.pi / 2)
+
+
+@pytest.mark.parametrize("channels", [2, 5])
+def test_mixing_is_0_for_one_channel_and_1_for_all_alike(channels):
+    assert not mixing(3 * torch.eye(channels)).neurons.any()
+    signs = 1 - 2 * (torch.arange(channels) % 2)
+    torch.testing.assert_close(mixing(0.1 * signs[None].double()).mean, torch.tensor(1.0, dtype=torch.float64))
+
+
+def test_mixing_of_evenly_spread_directions():
+    theta = torch.arange(400, dtype=torch.float64) * 2 * math.pi / 400
+    spread = mixing(torch.stack([theta.cos(), theta.sin()], 1))
+    assert float(spread.mean) == pytest.approx(math.sqrt(2) - 1)
+
+
+def test_neurons_without_selectivity_have_no_weight_in_the_mean():
+    vectors = torch.tensor([[0.0, 0.0], [2.0, 0.0], [1.0, 1.0]])
+    index, mean = mixing(vectors)
+    assert index.isnan().tolist() == [True, False, False]
+    assert float(mean) == pytest.approx(2 / 6)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_harmonics_find_preferred_directions_and_their_place(order):
+    rng = np.random.default_rng(order)
+    place = 0.3
+    theta = place + (rng.vonmises(0, 1.0, 4000) + 2 * np.pi * rng.integers(order, size=4000)) / order
+    lengths, phases, p = harmonics(torch.from_numpy(theta))
+    k = order - 1
+    assert float(lengths[k]) == pytest.approx(0.4464, abs=0.03)  # Bessel I1(1) / I0(1)
+    assert float(phases[k]) / order == pytest.approx(place, abs=0.05)
+    assert float(p[k]) < 1e-50
+    assert all(float(p[j]) > 1e-4 for j in range(4) if (j + 1) % order)
+
+
+def test_p_values_are_uniform_for_uniform_angles():
+    rng = np.random.default_rng(0)
+    p = torch.stack([harmonics(torch.from_numpy(rng.uniform(0, 2 * np.pi, 20))).p_values for _ in range(1000)])
+    for column in p.T:
+        assert stats.kstest(column.numpy(), "uniform").pvalue > 1e-3

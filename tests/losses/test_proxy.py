@@ -1,0 +1,71 @@
+"""The proxy loss for activations of any kind, and the range of integrals that it trains for."""
+
+import warnings
+
+import pytest
+import torch
+
+from rni import Integration, ProxyLoss, Specification, run
+from rni.losses import RangeWarning, ReLUProxyLoss
+from rni.losses.proxy import largest_coordinates
+
+
+def test_the_trained_range_is_what_bounded_inputs_can_reach():
+    task = Integration([0.8, 0.5], [1.0, 3.0])
+    assert largest_coordinates(task) == pytest.approx((5, 2))  # the paper's footnote: z_max = 5 at decay 0.8
+    x = torch.ones(1, 500, 2)
+    y = task.targets(x)[0, -1]
+    z = y / (torch.tensor(task.scales) * torch.tensor(task.decays))
+    assert z.tolist() == pytest.approx([5, 2])
+
+
+def test_inputs_that_leave_the_range_are_warned_of():
+    loss = ProxyLoss(Integration([0.8, 0.5], [1.0, 3.0]))
+    x = torch.ones(1, 100, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss.check_range(x)
+    x[:, :, 1] *= 2
+    with pytest.warns(RangeWarning, match=r"channel 2 reaches \|z\| = 4; trained for at most 2"):
+        loss.check_range(x)
+
+
+def test_the_two_point_loss_of_a_relu_network_is_the_box_loss_up_to_a_factor():
+    """Both terms are homogeneous of degree 2 in z: over [-b, b] they have the mean b^2/6 of their sum at z = +-1."""
+    specification = Specification.parse({"task": {"decays": [0.9]}, "network": {"neurons": 50, "initial_radius": 0.8}})
+    net, task = specification.build().double(), Integration([0.9])
+    exact, box = ReLUProxyLoss(task), ProxyLoss(task, bounds=(3.0,), points=2**14, fixed=True)
+    two = exact.gradient(net, exact.draw(dtype=torch.float64))
+    many = box.gradient(net, box.draw(dtype=torch.float64))
+    assert many[0] == pytest.approx(two[0] * 9 / 6, rel=1e-3)
+    first, second = (gradient.left.T @ gradient.right for _, gradient in (two, many))
+    torch.testing.assert_close(second, first * 9 / 6, rtol=1e-2, atol=1e-3 * float(first.abs().max()))
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        "tanh",
+        "softplus",
+        {"name": "sigmoid", "threshold": {"mean": 0.1, "deviation": 0.03}},
+        {"name": "rectified_power", "exponent": {"mean": 1.4, "deviation": 0.1}},
+    ],
+)
+def test_any_activation_of_a_configuration_learns_to_integrate(activation):
+    power = isinstance(activation, dict) and activation["name"] == "rectified_power"
+    specification = Specification.parse(
+        {
+            "task": {"decays": [0.8, 0.75]},
+            "network": {"neurons": 150, "activation": activation, "initial_radius": 0.5 if power else 0.0},
+            "training": {
+                "loss": "proxy",
+                "points": 64,
+                "optimizer": "adam",
+                "learning_rate": 0.004,
+                "schedule": "cosine",
+                "steps": 300,
+            },
+        }
+    )
+    losses = run(specification).losses
+    assert sum(losses[-20:]) / 20 < 0.1 * specification.loss().silent()

@@ -1,0 +1,179 @@
+"""The verdicts on coordinates, mixed selectivity and structured supports can fail."""
+
+import numpy as np
+import pytest
+import torch
+
+from rni import run
+from rni.analysis import rectified_selectivity
+from rni.paper.figure import Profile
+from rni.paper.figures import fig8, fig10, fig11
+from rni.runs.execution import Result
+from rni.runs.specification import Specification
+from rni.task import white_noise
+
+
+class OneSeed(Profile):
+    def seeds(self, paper):
+        return 1
+
+
+TINY = OneSeed("tiny", neurons=120, quick=True)
+
+
+def small(activation="relu", decays=(0.95, 0.93), vectors="independent", neurons=TINY.neurons, **training):
+    """A small network, with decays short enough for little training."""
+    network = {"neurons": neurons, "activation": activation, "vectors": vectors}
+    return run(Specification.parse({"task": {"decays": decays}, "network": network, "training": training}))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_samples():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fig8, "TRAJECTORIES", 32)
+        patch.setattr(fig10, "MAPPED", 32)
+        yield
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A network of each activation; small sigmoidal ones have less mixed selectivity."""
+    adam = {"optimizer": "adam", "learning_rate": 0.002, "schedule": "cosine", "points": 64, "steps": 300}
+    sigmoid = small("sigmoid", (0.8, 0.75), neurons=300, loss="proxy", **adam)
+    return {"relu": small(duration=4, steps=1000), "sigmoid": sigmoid}
+
+
+@pytest.fixture(scope="module")
+def supported():
+    """A network for each variant of the supports."""
+    kinds = {variant: {"name": "supports", "kind": variant} for variant in fig11.VARIANTS}
+    kinds["independent"] = {"name": "independent"}
+    return {variant: small(vectors=kind, duration=4, batch=16, steps=800) for variant, kind in kinds.items()}
+
+
+class ByActivation(dict):
+    """The same network for every specification of an activation."""
+
+    def __getitem__(self, specification):
+        return super().__getitem__(specification.network.activation.name)
+
+
+class BySupport(dict):
+    """The same network for every specification of a kind of vectors."""
+
+    def __getitem__(self, specification):
+        return super().__getitem__(getattr(specification.network.vectors, "kind", "independent"))
+
+
+def altered(result, change):
+    net = result.specification.build()
+    net.load_state_dict(result.network.state_dict())
+    with torch.no_grad():
+        change(net)
+    return Result(result.specification, net, result.losses)
+
+
+def shuffle(net):
+    permutation = torch.randperm(net.neurons, generator=torch.Generator().manual_seed(0))
+    net.recurrent.value.copy_(net.recurrent.value[permutation])
+
+
+def untrain(net):
+    noise = torch.randn(net.neurons, net.neurons, generator=torch.Generator().manual_seed(0))
+    net.recurrent.value.copy_(noise / net.neurons**0.5)
+
+
+def broken(figure, measured):
+    return {claim.id.partition(".")[2] for claim in figure.claims(measured) if claim.verdict == "not reproduced"}
+
+
+def broken_by_activation(figure, results):
+    return broken(figure, figure.measure(ByActivation(results), TINY))
+
+
+def test_trained_networks_have_linear_coordinates_and_mixed_selectivity(trained):
+    assert broken_by_activation(fig8.FIGURE, trained) == set()
+    assert broken_by_activation(fig10.FIGURE, trained) == set()
+
+
+@pytest.mark.parametrize("change", [shuffle, untrain])
+@pytest.mark.parametrize("name", ["relu", "sigmoid"])
+def test_the_coordinates_of_other_networks_are_not_linear(trained, name, change):
+    found = broken_by_activation(fig8.FIGURE, trained | {name: altered(trained[name], change)})
+    assert found == {f"{name}-linear", "input-independent"}
+
+
+@pytest.mark.parametrize("change", [shuffle, untrain])
+def test_the_neurons_of_other_networks_are_not_rectified_integrals(trained, change):
+    found = broken_by_activation(fig10.FIGURE, trained | {"relu": altered(trained["relu"], change)})
+    assert {"rectified", "half-plane"} <= found
+
+
+def test_pure_selectivity_is_neither_uniform_nor_mixed(trained, supported):
+    found = broken_by_activation(fig10.FIGURE, trained | {"relu": supported["same"]})
+    assert {"relu-uniform", "mixed"} <= found
+
+
+def test_selectivity_from_rectified_activity_is_that_of_the_singular_vectors(trained):
+    net = trained["relu"].network
+    x = white_noise(16, 200, 2, torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        activity = net(x)[0].flatten(0, 1).double()
+    recorded = rectified_selectivity(activity, net.task.targets(x.double()).flatten(0, 1))
+    vectors = torch.from_numpy(fig10.examine(net)["vectors"])
+    assert float((recorded - vectors).norm() / vectors.norm()) < 0.05
+
+
+def peaked(place, samples=6000):
+    rng = np.random.default_rng(0)
+    theta = place + (rng.vonmises(0, 0.3, samples) + 2 * np.pi * rng.integers(4, size=samples)) / 4
+    return np.stack([np.cos(theta), np.sin(theta)], 1)[None]
+
+
+def test_peaks_count_on_the_axes_only_and_from_enough_angles(trained):
+    measured = fig10.FIGURE.measure(ByActivation(trained), TINY)
+
+    def verdict(vectors):
+        claims = fig10.FIGURE.claims(measured | {"sigmoid_vectors": vectors})
+        return next(claim.verdict for claim in claims if claim.id == "fig10.sigmoid-peaks")
+
+    assert verdict(peaked(0.0)) == "reproduced"
+    assert verdict(peaked(np.pi / 4)) == "not reproduced"
+    assert verdict(np.random.default_rng(0).normal(size=(1, 6000, 2))) == "not reproduced"
+    assert verdict(peaked(0.0, 600)) == "not tested in this profile"
+
+
+def broken_by_support(results):
+    return broken(fig11.FIGURE, fig11.FIGURE.measure(BySupport(results), TINY))
+
+
+def test_supports_shape_the_weights_and_the_selectivity(supported):
+    assert broken_by_support(supported) == set()
+
+
+@pytest.mark.parametrize(
+    ("variant", "taken", "claims"),
+    [
+        ("same", "independent", {"blocks", "pure"}),
+        ("overlap", "same", {"overlap"}),
+        ("overlap", "independent", {"overlap"}),
+        ("decoders", "same", {"relaxed"}),
+    ],
+)
+def test_another_structure_than_claimed_is_not_reproduced(supported, variant, taken, claims):
+    assert broken_by_support(supported | {variant: supported[taken]}) == claims
+
+
+def test_a_support_that_hinders_learning_is_not_reproduced(supported):
+    worse = altered(supported["same"], lambda net: net.recurrent.value.mul_(0.9))
+    slow = Result(worse.specification, worse.network, [1.0] * 800)
+    assert {"performance", "learning"} <= broken_by_support(supported | {"same": slow})
+
+
+def test_the_picture_of_weights_keeps_the_largest_of_each_block():
+    w = np.zeros((250, 250))
+    w[3, 7], w[4, 8], w[249, 0] = -2.0, 1.0, 3.0
+    image = fig11.picture(w)
+    assert image.shape == (84, 84)
+    assert (image[1, 2], image[83, 0]) == (-2.0, 3.0)
+    assert np.count_nonzero(image) == 2

@@ -1,0 +1,209 @@
+"""The verdicts on sigmoid networks, spectra and Table 1 can fail."""
+
+import numpy as np
+import pytest
+import torch
+
+from rni import Network, Specification, run
+from rni.paper.figure import Profile
+from rni.paper.figures import fig6, fig7, fig9, sigmoid, table1
+from rni.paper.trainings import networks
+from rni.runs.execution import Result
+from rni.weights import Dense
+
+
+class OneSeed(Profile):
+    def seeds(self, paper):
+        return 1
+
+
+TINY = OneSeed("tiny", neurons=150, quick=True)
+
+
+def small(channels, steps):
+    training = {"loss": "proxy", "optimizer": "adam", "learning_rate": 0.003, "schedule": "cosine", "points": 64}
+    return run(
+        Specification.parse(
+            {
+                "task": {"decays": (0.8, 0.75)[:channels]},
+                "network": {"neurons": TINY.neurons, "activation": "sigmoid"},
+                "training": training | {"steps": steps},
+            }
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def one():
+    return small(1, 500)
+
+
+@pytest.fixture(scope="module")
+def two():
+    return small(2, 1000)
+
+
+class Same(dict):
+    """One result, whatever the specification."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def __getitem__(self, specification):
+        return self.result
+
+
+def altered(result, change):
+    net = result.specification.build()
+    net.load_state_dict(result.network.state_dict())
+    with torch.no_grad():
+        change(net)
+    return Result(result.specification, net, result.losses)
+
+
+def shuffle(net):
+    permutation = torch.randperm(net.neurons, generator=torch.Generator().manual_seed(0))
+    net.recurrent.value.copy_(net.recurrent.value[permutation])
+
+
+def untrain(net):
+    noise = torch.randn(net.neurons, net.neurons, generator=torch.Generator().manual_seed(0))
+    net.recurrent.value.copy_(noise / net.neurons**0.5)
+
+
+def silence(net):
+    net.recurrent.value.zero_()
+
+
+def failed(figure, result):
+    claims = figure.claims(figure.measure(Same(result), TINY))
+    return {claim.id.partition(".")[2] for claim in claims if claim.verdict == "not reproduced"}
+
+
+def test_a_sigmoid_network_integrates_by_linear_currents_and_recruits_neurons(one):
+    assert failed(fig6.FIGURE, one) == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        (shuffle, {"linear", "any-length"}),
+        (untrain, {"linear", "one-singular-value", "any-length", "not-beyond-the-range"}),
+        (silence, {"saturating-and-not", "recruitment", "any-length", "not-beyond-the-range"}),
+    ],
+)
+def test_other_networks_fail_where_sigmoid_networks_do_not(one, change, broken):
+    assert broken <= failed(fig6.FIGURE, altered(one, change))
+
+
+def test_a_sigmoid_network_integrates_two_channels(two):
+    assert failed(fig9.FIGURE, two) <= {"batch-less-accurate"}  # here both losses have the same network
+    assert {"error", "one-direction"} <= failed(fig9.FIGURE, altered(two, untrain))
+
+
+def test_the_batch_loss_has_to_be_less_accurate(two):
+    measured = fig9.FIGURE.measure(Same(two), TINY)
+
+    def verdict(batch):
+        errors = np.stack([measured["errors"][0], batch * measured["errors"][0]])
+        return fig9.FIGURE.claims(measured | {"errors": errors})[1].verdict
+
+    assert [verdict(2.0), verdict(0.5), verdict(100.0)] == ["reproduced", "not reproduced", "not reproduced"]
+
+
+class Spectra:
+    """For each specification a network whose W has `extra` more large singular values than channels, over a bulk."""
+
+    def __init__(self, extra, bulk):
+        self.extra, self.bulk = extra, bulk
+
+    def __getitem__(self, specification):
+        net, generator = specification.build(), specification.stream("test")
+        u, v = (torch.linalg.qr(torch.randn(net.neurons, net.neurons, generator=generator))[0] for _ in "uv")
+        values = self.bulk * torch.rand(net.neurons, generator=generator)
+        outliers = net.channels + self.extra
+        values[:outliers] = 1 + 0.1 * torch.rand(outliers, generator=generator)
+        return Result(specification, Network(net.task, net.encoders, net.decoders, Dense(u * values @ v.T), net.f), [])
+
+
+@pytest.mark.parametrize(
+    ("extra", "bulk", "broken"),
+    [
+        (0, 0.1, set()),
+        (1, 0.1, {"relu", "sigmoid", "other-channels"}),
+        (0, 0.45, {"relu", "other-channels"}),
+        (0, 0.9, {"relu", "sigmoid", "other-channels"}),
+    ],
+)
+def test_exactly_as_many_large_singular_values_as_channels(extra, bulk, broken):
+    claims = fig7.FIGURE.claims(fig7.FIGURE.measure(Spectra(extra, bulk), TINY))
+    assert {c.id.partition(".")[2] for c in claims if c.verdict == "not reproduced"} - {"variability"} == broken
+
+
+def test_equal_spectra_do_not_vary():
+    values = np.tile(np.r_[1.0, 1.0, 1.0, np.full(97, 0.01)], (4, 1))
+    measured = {f"{name}_{channels}": values for name in fig7.LEAST for channels in (2, 3, 4)}
+    assert fig7.FIGURE.claims(measured)[-1].verdict == "not reproduced"
+
+
+def test_the_ratio_of_the_table_counts_only_in_networks_that_integrate(one):
+    cells = len(table1.PAPER)
+    measured = {"ratios": np.full((cells, 2), 0.01), "errors": np.full((cells, 2), 0.03), "null": np.full(cells, 20.0)}
+
+    def verdicts(**changes):
+        return [claim.verdict for claim in table1.FIGURE.claims(measured | changes)][:cells]
+
+    assert set(verdicts()) == {"reproduced"}
+    assert set(verdicts(errors=np.full((cells, 2), 0.3))) == {"not reproduced"}
+    ratios = measured["ratios"].copy()
+    ratios[1] = 0.016  # the paper has 1.3 +- 0.1
+    assert verdicts(ratios=ratios).count("not reproduced") == 1
+    assert table1.FIGURE.claims(measured | {"ratios": ratios * 40})[cells].verdict == "not reproduced"
+
+
+def test_a_trained_network_keeps_its_currents_in_the_manifold_and_an_untrained_one_does_not(two):
+    ratio, error, _ = table1.examine(two.network)
+    wild, far, _ = table1.examine(altered(two, untrain).network)
+    assert ratio < 0.25 < 1 < wild
+    assert error < 0.1 < far
+
+
+def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
+    for activation, loss, channels in table1.PAPER:
+        for specification in networks(TINY, activation, loss, channels):
+            assert specification.network.activation.name == activation
+            assert (specification.training.loss, len(specification.task.decays)) == (loss, channels)
+
+
+def test_accuracy_against_size_duration_and_decay_can_fail(one):
+    measured = sigmoid.FIGURE.measure(Same(one), TINY)
+    assert measured["size_errors"].shape == (3, 1)
+
+    def verdicts(**changes):
+        claims = sigmoid.FIGURE.claims(measured | changes)
+        return {claim.id.partition(".")[2]: claim.verdict for claim in claims}
+
+    sizes = measured["sizes"][:, None].astype(float)
+    noise = np.array([[1.01], [0.98], [1.01]])
+    for power, verdict in ((-0.5, "reproduced"), (-0.2, "not reproduced"), (-1.0, "not reproduced")):
+        assert verdicts(size_errors=noise * sizes**power)["size"] == verdict
+    assert verdicts()["duration"] == "reproduced"
+    growing = measured["duration_errors"] * np.linspace(1, 3, len(sigmoid.DURATIONS))
+    assert verdicts(duration_errors=growing)["duration"] == "not reproduced"
+    poor = np.array([[0.02, 0.02, 1e-5]] * 3 + [[0.5, 0.05, 1e-5], [1.0, 0.2, 1e-5]])
+    assert verdicts(decay_errors=poor)["decay"] == verdicts(decay_errors=poor)["decay-range"] == "reproduced"
+    flat = np.full((5, 3), 0.02)
+    assert verdicts(decay_errors=flat)["decay"] == verdicts(decay_errors=flat)["decay-range"] == "not reproduced"
+
+
+def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
+    net = one.network
+    positive = (net.decoders.detach() > 0).to(net.dtype)
+    assert sigmoid.capacity(net) == pytest.approx(net.readout(positive.T).item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("module", [fig6, fig9, sigmoid])
+def test_figures_draw_what_was_measured(module, one, two):
+    figure = module.FIGURE
+    measured = figure.measure(Same(two if figure is fig9.FIGURE else one), TINY)
+    assert all(axis.has_data() for axis in figure.draw(measured).axes)

@@ -1,0 +1,144 @@
+import pytest
+import torch
+
+import rni
+from rni.analysis.extremes import circle_maxima, relu_maxima, shared_axes_bound
+from rni.weights import LowRank
+
+ROUGH = 3e-3
+
+
+def designed(decays, activation="relu", neurons=100, disturbance=0.0, dtype=torch.float64):
+    """A designed network, its factor M disturbed so that the error is far above rounding."""
+    net = rni.design(rni.Integration(decays), neurons, activation).network
+    left, right = (factor.detach() for factor in net.recurrent.factors())
+    noise = torch.randn(right.shape, generator=torch.Generator().manual_seed(1), dtype=right.dtype)
+    right = right + disturbance * right.norm() * noise / neurons**0.5
+    return rni.Network(net.task, net.encoders, net.decoders, LowRank(left.to(dtype), right.to(dtype)), net.f)
+
+
+def adversarial_inputs(net, duration):
+    """Inputs within [-1, 1] that make the error large: random ones, constants, and ascent on the error itself."""
+    generator = torch.Generator().manual_seed(0)
+    channels, dtype = net.channels, net.dtype
+    random = torch.randn(4, duration, channels, generator=generator, dtype=dtype).sign()
+    constant = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0])] * channels).reshape(-1, 1, channels)
+    constant = constant.expand(-1, duration, -1).to(dtype)
+    climbing = random[:2].clone().requires_grad_()
+    for _ in range(8):
+        last = (net.outputs(climbing) - net.task.targets(climbing))[:, -1]
+        (slope,) = torch.autograd.grad(last.square().sum(), climbing)
+        # the error is largest where each input has the sign of its influence
+        climbing = slope.sign().where(slope != 0, climbing).detach().requires_grad_()
+    return torch.cat([random, constant, greedy_inputs(net, duration), climbing.detach()])
+
+
+@torch.no_grad()
+def greedy_inputs(net, duration):
+    """At each step the input, of all combinations of signs, after which the error of the first channel is largest."""
+    choices = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * net.channels).reshape(-1, net.channels).to(net.dtype)
+    h = net.encoders.new_zeros(len(choices), net.neurons)
+    target = torch.zeros_like(choices)
+    chosen = []
+    decays, scales = choices.new_tensor(net.task.decays), choices.new_tensor(net.task.scales)
+    for _ in range(duration):
+        _, tried = next(net.steps(choices[:, None], h))
+        targets = decays * (target + scales * choices)
+        best = (net.readout(tried) - targets)[:, 0].abs().argmax()
+        h, target = tried[best].expand_as(tried), targets[best]
+        chosen.append(choices[best])
+    return torch.stack(chosen)[None]
+
+
+@torch.no_grad()
+def largest_errors(net, inputs):
+    return (net.outputs(inputs) - net.task.targets(inputs)).abs().amax((0, 1)).tolist()
+
+
+@pytest.mark.parametrize("activation", ["linear", "relu"])
+@pytest.mark.parametrize("decays", [(0.9,), (0.9, 0.85), (0.9, 0.85, 0.8)])
+def test_no_sequence_exceeds_the_certificate(activation, decays):
+    net = designed(decays, activation, disturbance=ROUGH)
+    certificate = rni.certify(net)
+    errors = largest_errors(net, adversarial_inputs(net, 60))
+    assert all(error <= bound for error, bound in zip(errors, certificate.bounds, strict=True))
+    assert max(certificate.bounds) < 3 * max(errors)
+    assert certificate.rigorous
+
+
+@pytest.mark.parametrize("decays", [(0.8,), (0.8, 0.75)])
+def test_no_sequence_exceeds_the_estimate_for_sigmoids(decays):
+    net = designed(decays, "sigmoid", 400)
+    certificate = rni.certify(net)
+    assert not certificate.rigorous
+    errors = largest_errors(net, adversarial_inputs(net, 60))
+    assert all(error <= bound for error, bound in zip(errors, certificate.bounds, strict=True))
+    assert max(certificate.relative) < 0.3
+
+
+@pytest.mark.parametrize(("dtype", "rounding"), [(torch.float32, 0.1), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_exact_designs_are_certified_to_rounding_for_any_number_of_channels(channels, dtype, rounding):
+    net = designed((0.9, 0.85, 0.8, 0.75)[:channels], neurons=150, dtype=dtype)
+    certificate = rni.certify(net)
+    assert certificate.rigorous
+    assert max(certificate.relative) < rounding
+    errors = largest_errors(net, torch.cat([greedy_inputs(net, 50), torch.ones(1, 50, channels, dtype=dtype)]))
+    assert all(error <= bound for error, bound in zip(errors, certificate.bounds, strict=True))
+
+
+def test_largest_residual_on_the_circle_is_that_of_a_fine_grid(generator):
+    left, weights, wanted = (torch.randn(shape, generator=generator).double() for shape in ((30, 2), (30, 4), (4, 2)))
+    weights = weights / 30
+    angles = torch.linspace(0, 2 * torch.pi, 200_001).double()
+    a = torch.stack([angles.cos(), angles.sin()], dim=1)
+    grid = ((a @ left.T).clamp(min=0) @ weights - a @ wanted.T).abs().amax(0)
+    exact = circle_maxima(left, weights, wanted)
+    assert bool((exact >= grid - 1e-12).all())
+    torch.testing.assert_close(exact, grid, rtol=1e-4, atol=0)
+
+
+def test_bound_by_shared_axes_holds_and_where_it_is_rough_nothing_is_called_proven(generator):
+    left, weights = (torch.randn(shape, generator=generator).double() for shape in ((2000, 3), (2000, 6)))
+    weights = weights / len(weights)
+    wanted = weights.T @ left / 2
+    a = torch.nn.functional.normalize(torch.randn(2000, 3, generator=generator).double(), dim=1)
+
+    def largest(left):
+        return ((a @ left.T).clamp(min=0) @ weights - a @ wanted.T).abs().amax(0)
+
+    assert bool((shared_axes_bound(left, weights, wanted) >= largest(left)).all())
+    maxima, proven = relu_maxima(left, weights, wanted)
+    assert not proven
+    assert bool((maxima >= largest(left)).all())
+    along_one_axis = left[:, :1] * torch.tensor([[1.0, 2.0, 2.0]]).double() / 3
+    maxima, proven = relu_maxima(along_one_axis, weights, wanted)
+    assert proven
+    assert bool((maxima >= largest(along_one_axis)).all())
+
+
+def test_errors_that_could_feed_on_themselves_have_no_bound():
+    certificate = rni.certify(designed((0.995, 0.99), disturbance=0.05))
+    assert certificate.bounds == (float("inf"), float("inf"))
+    assert str(certificate).startswith("no bound certified")
+    assert rni.certify(rni.design(rni.Integration(1.0), 50).network).bounds == (float("inf"),)
+
+
+def test_bound_does_not_depend_on_how_the_rank_d_matrix_is_written():
+    net = designed((0.9, 0.85), disturbance=ROUGH)
+    dense = rni.Network(net.task, net.encoders, net.decoders, net.recurrent.matrix(), "relu")
+    certificate, other = rni.certify(net), rni.certify(dense)
+    assert other.bounds == pytest.approx(certificate.bounds, rel=1e-6)
+    assert certificate.rigorous
+    assert not other.rigorous
+
+
+def test_what_has_no_certificate_is_refused(small):
+    with pytest.raises(rni.InputError, match="rank 12; allowed: 2"):
+        rni.certify(small())
+    net = designed((0.9,))
+    with pytest.raises(rni.InputError, match="silenced"):
+        rni.certify(net.silenced([0]))
+    blind = rni.Network(net.task, net.encoders, net.decoders, LowRank(net.encoders, 0 * net.encoders), "relu")
+    with pytest.raises(rni.InputError, match="blind"):
+        rni.certify(blind)

@@ -1,0 +1,98 @@
+"""What is taken away computes the same."""
+
+import numpy as np
+import pytest
+import torch
+
+import rni
+from rni import InputError, Integration, Network, analyze, foreign, vectors
+from rni.activation import RectifiedPower, Sigmoid, Softplus
+from rni.export import to_arrays, to_onnx, to_torch
+from rni.task import white_noise
+from rni.weights import Dale, LowRank
+
+N = 60
+
+
+def network(f, size=0.9, recurrent=None):
+    generator = torch.Generator().manual_seed(0)
+    w = size * torch.randn(N, N, generator=generator) / N**0.5 if recurrent is None else recurrent
+    return Network(Integration((0.9, 0.8)), *vectors.independent(N, 2, generator), w, f)
+
+
+SPREAD = torch.linspace(1, 5, N)
+
+
+@pytest.mark.parametrize(
+    ("f", "size"),
+    [
+        ("linear", 0.9),
+        ("relu", 1.3),
+        ("tanh", 0.9),
+        (Sigmoid(50.0, 0.1), 0.05),
+        (Sigmoid(SPREAD, SPREAD / 10), 0.3),
+        (Softplus(5.0), 0.9),
+        (Softplus(SPREAD), 0.9),
+    ],
+    ids=repr,
+)
+def test_onnx_runs_the_same_network_for_500_steps(f, size, tmp_path, generator):
+    """In another program, from rest, for any batch and time; sizes below those at which rounding grows to chaos."""
+    pytest.importorskip("onnx", reason="needs the extra `export`")
+    runtime = pytest.importorskip("onnxruntime", reason="needs the extra `export`")
+    net = network(f, size)
+    to_onnx(net, tmp_path / "net.onnx")
+    session = runtime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+    for batch, duration in ((3, 500), (1, 1)):
+        x = white_noise(batch, duration, 2, generator)
+        y, h = session.run(None, {"x": x.numpy()})
+        with torch.no_grad():
+            states = net(x)[0]
+            outputs = net.readout(states)
+        for exported, ours in ((y, outputs.numpy()), (h, states.numpy())):
+            assert np.abs(exported - ours).max() < 1e-5 * np.abs(ours).max()
+
+
+def test_onnx_refuses_an_activation_that_it_does_not_have(tmp_path):
+    pytest.importorskip("onnx", reason="needs the extra `export`")
+    with pytest.raises(InputError, match=r"activation: RectifiedPower.*; allowed in ONNX: linear, relu, tanh, sigmoid"):
+        to_onnx(network(RectifiedPower()), tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_onnx_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(InputError, match=r"onnx: not installed; allowed: with it, pip install 'rni\[export\]'"):
+        to_onnx(network("relu"), tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize(
+    ("f", "recurrent"),
+    [
+        ("relu", None),
+        (Sigmoid(50.0, 0.1), None),
+        (Sigmoid(SPREAD, 0.2), LowRank(torch.ones(N, 2) / N, torch.ones(N, 2))),
+        ("relu", Dale(torch.eye(N) / 2, torch.ones(N))),
+    ],
+)
+def test_arrays_come_back_as_the_network_that_they_were(f, recurrent, tmp_path, generator):
+    net = network(f, 0.05, recurrent)
+    to_arrays(net, tmp_path / "net.npz")
+    back = foreign.read(tmp_path / "net.npz")
+    assert isinstance(back, rni.RNN)
+    assert type(back.recurrent) is type(net.recurrent)
+    x = white_noise(3, 40, 2, generator)
+    torch.testing.assert_close(back.outputs(x), net.outputs(x).detach())
+    assert back.task is not None
+    assert back.task.decays == pytest.approx(net.task.decays)
+
+
+def test_a_state_dict_taken_out_is_analysed_like_the_network(tmp_path, generator):
+    net = network("relu")
+    x = white_noise(8, 50, 2, generator)
+    here = analyze(net, inputs=x)
+    for name in ("net.pt", "net.safetensors"):
+        to_torch(net, tmp_path / name)
+        there = analyze(foreign.read(tmp_path / name, "relu"), task=net.task, inputs=x)
+        assert there.ratio == pytest.approx(here.ratio, rel=1e-4)
+        assert there.errors["inputs"][50] == pytest.approx(here.errors["inputs"][50], rel=1e-4)
