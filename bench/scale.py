@@ -55,17 +55,15 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def time_steps(step: Callable[[], object], before: int, count: int) -> float:
-    """Milliseconds of processor time a call, the least of three rounds."""
-    rounds = []
+def time_steps(step: Callable[[], object], before: int, seconds: float = 3.0) -> float:
+    """Milliseconds of processor time a call, the mean over some seconds."""
     for _ in range(before):
         step()
-    for _ in range(3):
-        begun = time.process_time()
-        for _ in range(count):
-            step()
-        rounds.append(1e3 * (time.process_time() - begun) / count)
-    return min(rounds)
+    count, begun = 0, time.process_time()
+    while time.process_time() - begun < seconds:
+        step()
+        count += 1
+    return 1e3 * (time.process_time() - begun) / count
 
 
 def our_steps(neurons: int, weights: str, channels: int = 1, duration: int = 3, batch: int = BATCH) -> Measured:
@@ -78,7 +76,7 @@ def our_steps(neurons: int, weights: str, channels: int = 1, duration: int = 3, 
         _, gradient = loss.gradient(net, loss.draw(generator))
         descent.step(net, gradient, rate)
 
-    milliseconds = time_steps(step, before=60 if weights == "lowrank" else 5, count=5)
+    milliseconds = time_steps(step, before=60 if weights == "lowrank" else 2)
     factors = net.recurrent.factors()
     return Measured(milliseconds, 0 if factors is None else factors[0].shape[1], memory())
 
@@ -101,7 +99,7 @@ def straightforward_steps(neurons: int, duration: int = 3, batch: int = AUTHORS_
         (error / duration**3).backward()
         sgd.step()
 
-    return Measured(time_steps(step, before=1, count=2), 0, memory())
+    return Measured(time_steps(step, before=1), 0, memory())
 
 
 def reduced_steps(neurons: int, steps: int = 2000) -> Measured:
@@ -148,7 +146,7 @@ def against_the_plain_way(neurons: int = 1000) -> Iterator[str]:
         f"dense, batch {BATCH}": (alone(our_steps, neurons, "dense"), STEPS),
         f"low-rank, batch {BATCH}": (alone(our_steps, neurons, "lowrank"), STEPS),
         f"dense, batch {AUTHORS_BATCH}": (alone(our_steps, neurons, "dense", 1, 3, AUTHORS_BATCH), AUTHORS_STEPS),
-        "reduced (linear, averaged loss)": (alone(reduced_steps, neurons), AUTHORS_STEPS),
+        "reduced (linear network, averaged loss)": (alone(reduced_steps, neurons), AUTHORS_STEPS),
     }
     for name, (ours, steps) in cases.items():
         took = ours.milliseconds * steps / 1e3
@@ -172,14 +170,13 @@ def scaling() -> Iterator[str]:
     yield f"\nTime at n = 100 000 / time at n = 10 000: {found[100_000] / found[10_000]:.1f} (goal: at most 12)."
 
 
-def to_the_end(neurons: int) -> Iterator[str]:
-    yield "| n | D | processor, s | wall, s | memory, GB | rank | r | error, bursts | noise 200 | noise 2000 | with analysis, GB |"
+def to_the_end(neurons: int, channels: int = 2) -> Iterator[str]:
+    yield "| n | D | processor, s | wall, s | memory, GB | rank | r | bursts | noise | noise, 2000 steps | with r, GB |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
-    for channels in (2,):
-        v = alone(training, neurons, channels)
-        errors = " | ".join(f"{100 * v[key]:.1f} %" for key in ("bursts", "noise 200", "noise 2000"))
-        size = f"{v['cpu']:.0f} | {v['wall']:.0f} | {v['memory']:.2f} | {v['rank']} | {v['r']:.2e}"
-        yield f"| {neurons} | {channels} | {size} | {errors} | {v['analysed']:.2f} |"
+    v = alone(training, neurons, channels)
+    errors = " | ".join(f"{100 * v[key]:.1f} %" for key in ("bursts", "noise 200", "noise 2000"))
+    size = f"{v['cpu']:.0f} | {v['wall']:.0f} | {v['memory']:.2f} | {v['rank']} | {v['r']:.2e}"
+    yield f"| {neurons} | {channels} | {size} | {errors} | {v['analysed']:.2f} |"
 
 
 def main(neurons: int = 10_000) -> None:
@@ -189,9 +186,8 @@ def main(neurons: int = 10_000) -> None:
         f"To the end: ReLU, batch {BATCH}, {STEPS} steps, low-rank": to_the_end(neurons),
     }
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    print(
-        f"# Scale\n\n{platform.machine()}, {os.cpu_count()} cores, one thread, load {load:.1f}, torch {torch.__version__}."
-    )
+    threads = f"one thread, load {load:.1f}, torch {torch.__version__}"
+    print(f"# Scale\n\n{platform.machine()}, {os.cpu_count()} cores, {threads}.")
     for title, rows in parts.items():
         print(f"\n## {title}\n")
         for row in rows:

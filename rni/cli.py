@@ -3,7 +3,7 @@
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -110,6 +110,7 @@ def analyze(
     activation: Annotated[str | None, typer.Option(help="Of a state dict; torch's default is tanh.")] = None,
     decays: Annotated[str | None, typer.Option(help="What it should integrate, e.g. 0.95,0.9, if not fitted.")] = None,
     scales: Annotated[str | None, typer.Option(help="The scales that go with them; default: 1.")] = None,
+    disturbed: Annotated[bool, typer.Option("--robustness", help="Of NET.safetensors: errors when disturbed.")] = False,
 ) -> None:
     """Examine any vanilla RNN, or recorded activity: what it integrates, how well and how long, and how it codes it.
 
@@ -148,6 +149,8 @@ def analyze(
 
         write_page(analysis, out, what.name)
         print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
+    if disturbed:
+        _show_robustness(what, sys.stderr if json else sys.stdout)
 
 
 @app.command()
@@ -299,6 +302,19 @@ def main() -> None:
     except KeyboardInterrupt:
         print("rni: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _show_robustness(path: Path, stream: TextIO) -> None:
+    """Relative errors of a disturbed network, by kind and level of disturbance."""
+    from rni import files
+    from rni.analysis import robustness
+
+    found = robustness(files.load(path))
+    kinds = {"noise on W": found.weights, "silenced neurons": found.neurons, "noise on states": found.state}
+    print(f"relative error over 400 steps of bursts, undisturbed: {found.undisturbed:.1e}", file=stream)
+    for name, errors in kinds.items():
+        levels = "  ".join(f"{level:.0%}: {error:.1e}" for level, error in errors.items())
+        print(f"  {name + ',':<18} {levels}", file=stream)
 
 
 def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:

@@ -150,7 +150,7 @@ class LowRank(Weights):
         self.right.data = _combine((u[:, kept] / values[kept]).T @ r_left, right).T
 
 
-def _triangle(blocks: tuple[Tensor, ...], neurons: int = 4096) -> Tensor:
+def _triangle(blocks: tuple[Tensor, ...], neurons: int = 2048) -> Tensor:
     """R of (k, n).T = Q R for the rows of all blocks, by neurons that fit into the cache: its cost is linear in n."""
     pieces = zip(*(block.split(neurons, dim=1) for block in blocks), strict=True)
     return torch.linalg.qr(torch.cat([torch.linalg.qr(torch.cat(piece).T, mode="r").R for piece in pieces]), mode="r").R

@@ -60,6 +60,14 @@ def saved(small, tmp_path):
     return tmp_path / "net.safetensors"
 
 
+def test_analyze_shows_what_disturbances_cost(rni, saved):
+    code, out, _ = rni("analyze", saved, "--robustness")
+    assert code == 0
+    shown = out[out.index("undisturbed") :].splitlines()
+    assert [line.split(",")[0].strip() for line in shown[1:]] == ["noise on W", "silenced neurons", "noise on states"]
+    assert all(line.count("%") == 3 for line in shown[1:])
+
+
 def test_simulate_warns_of_integrals_beyond_the_trained_range(rni, tmp_path):
     (tmp_path / "run.toml").write_text(
         """

@@ -111,9 +111,11 @@ def compute(specification: Specification, store_root: Path) -> Outcome:
 
 def cost(specification: Specification) -> float:
     """Roughly how long a run takes, in multiplications."""
-    training = specification.training
-    sequences = training.batch if training.loss == "batch" else len(specification.task.decays)
-    return float(training.steps) * training.duration * sequences * specification.network.neurons**2
+    training, neurons = specification.training, specification.network.neurons
+    channels = len(specification.task.decays)
+    rows = {"batch": training.batch * training.duration, "proxy": training.points, "averaged": channels}[training.loss]
+    columns = min(neurons, 100) if specification.network.weights.name == "lowrank" else neurons
+    return float(training.steps) * (rows + 16) * neurons * columns
 
 
 def local(workers: int | None = None) -> Executor:

@@ -11,6 +11,7 @@ from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.figures.fig10 import UNIFORM, examine
 from rni.paper.style import CHANNELS, DIVERGING, TARGET, THEORY, panels
+from rni.paper.trainings import first_below
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
@@ -32,7 +33,7 @@ def specifications(profile: Profile, variant: str) -> list[Specification]:
     vectors: Any = "independent" if variant == "independent" else {"name": "supports", "kind": variant}
     raw: dict[str, Any] = {
         "task": {"decays": [0.995, 0.993]},
-        "network": {"neurons": profile.neurons, "vectors": vectors},
+        "network": {"neurons": profile.neurons, "vectors": vectors, "weights": "lowrank"},
         "training": {"duration": 4, "batch": 16, "steps": 2000},
     }
     return [Specification.parse(raw | {"seed": seed}) for seed in range(1 if profile.quick else 2)]
@@ -42,12 +43,6 @@ def outside_blocks(w: np.ndarray) -> float:
     r"""$\sum_{ij} W_{ij}^2$ over pairs in different halves of the network, as a part of the whole."""
     half = round(len(w) / 2)
     return float((np.square(w[:half, half:]).sum() + np.square(w[half:, :half]).sum()) / np.square(w).sum())
-
-
-def steps_until_learned(losses: np.ndarray, silent: float, window: int = 20) -> float:
-    """The step from which the loss, averaged over a window, is below its limit; infinite if it never is."""
-    below = np.flatnonzero(np.convolve(losses / silent, np.ones(window) / window, mode="valid") < LEARNED)
-    return float(below[0]) if len(below) else float("inf")
 
 
 def picture(w: np.ndarray) -> np.ndarray:
@@ -76,7 +71,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
             "vectors": np.stack([examine(net)["vectors"] for net in nets]),
             "shared": np.stack([(net.encoders != 0).all(1).numpy() for net in nets]),
             "errors": np.stack([relative_error(net, x).numpy() for net in nets]),
-            "steps": np.array([steps_until_learned(np.array(result.losses), silent) for result in results]),
+            "steps": np.array([first_below(np.array(result.losses) / silent, LEARNED) for result in results]),
             "picture": picture(matrices[0]),
         }
         measured |= {f"{variant}_{key}": value for key, value in values.items()}

@@ -11,12 +11,15 @@ from rni.network import Network
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import POPULATIONS, TARGET, legend, panels
+from rni.paper.trainings import networks
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
 
 def specifications(profile: Profile, loss: str = "batch") -> list[Specification]:
     """ReLU, one channel, decay 0.995, scale 1, from W = 0, for 10 seeds."""
+    if loss == "batch":
+        return networks(profile, "relu", "batch", 1, 10)
     raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": {"neurons": profile.neurons}}
     return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10))]
 

@@ -10,6 +10,7 @@ from rni.analysis import current_ratio, relative_error, svd
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import CHANNELS, SEEDS, panels
+from rni.paper.trainings import first_below
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
@@ -19,10 +20,10 @@ TRAINED = ("recurrent", "recurrent+decoders", "all")
 CONVERGED = 1e-4  # of the silent loss
 
 
-def specification(profile: Profile, **training: Any) -> Specification:
+def specification(profile: Profile, weights: str = "dense", **training: Any) -> Specification:
     """ReLU, one channel, decay 0.995, from W = 0."""
-    raw = {"task": {"decays": [0.995]}, "network": {"neurons": profile.neurons}, "training": training}
-    return Specification.parse(raw)
+    network = {"neurons": profile.neurons, "weights": weights}
+    return Specification.parse({"task": {"decays": [0.995]}, "network": network, "training": training})
 
 
 def by_duration(profile: Profile) -> list[list[Specification]]:
@@ -32,7 +33,9 @@ def by_duration(profile: Profile) -> list[list[Specification]]:
     """
     steps = 2000 if profile.quick else 5000
     adam = {"optimizer": "adam", "learning_rate": 0.1 / profile.neurons, "schedule": "cosine"}
-    return [[specification(profile, **o, duration=t, steps=steps) for t in DURATIONS] for o in ({}, adam)]
+    both: tuple[dict[str, Any], ...] = ({"weights": "lowrank"}, adam)
+    lengths = [{"duration": t, "batch": 32 if t < 10 else 16} for t in DURATIONS]
+    return [[specification(profile, **options, **length, steps=steps) for length in lengths] for options in both]
 
 
 def by_trained(profile: Profile) -> list[Specification]:
@@ -57,15 +60,8 @@ def measure(runs: Runs, profile: Profile) -> Measured:
             [current_ratio(r.network, s.left[:, :1], x[:, :200]) for r, s in zip(trained, spectra, strict=True)]
         ),
         "gaps": np.array([float(s.values[0] / s.values[1]) for s in spectra]),
-        "converged": np.array([_first_below(curve / silent) for curve in curves]),
+        "converged": np.array([first_below(curve / silent, CONVERGED) for curve in curves]),
     }
-
-
-def _first_below(curve: np.ndarray, window: int = 20) -> float:
-    """The step from which the loss, averaged over a window, is below its limit; infinite if it never is."""
-    smooth = np.convolve(curve, np.ones(window) / window, mode="valid")
-    below = np.flatnonzero(smooth < CONVERGED)
-    return float(below[0]) if len(below) else float("inf")
 
 
 def claims(measured: Measured) -> list[Claim]:

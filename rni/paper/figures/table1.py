@@ -30,9 +30,9 @@ ACTIVATIONS = {"relu": "ReLU", "sigmoid": "sigmoid"}
 
 
 def examine(net: Network) -> tuple[float, float, float]:
-    """r, the relative error over all channels, and that of the worst channel, on 128 structured sequences."""
+    """r on 128 structured sequences; on 32 of them the relative error over all channels, and of the worst channel."""
     x = bursts(128, 200 if net.f.name == "relu" else 400, net.channels, torch.Generator().manual_seed(0))
-    errors = relative_error(net, x)
+    errors = relative_error(net, x[:32])
     ratio = current_ratio(net, svd(net.recurrent).left[:, : net.channels], x)
     return ratio, float(errors.square().mean().sqrt()), float(errors.max())
 

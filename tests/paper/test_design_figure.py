@@ -1,0 +1,51 @@
+"""The verdicts on designed networks can fail."""
+
+import numpy as np
+import pytest
+
+from rni import Specification, run
+from rni.paper.figure import Profile
+from rni.paper.figures import design
+
+
+@pytest.fixture(scope="module")
+def measured():
+    profile = Profile("tiny", neurons=250, quick=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(design, "DURATION", 200)
+        patch.setattr(design, "SEVERAL", {"relu": (1, 2), "sigmoid": (1,)})
+        raw = {"task": {"decays": [0.995, 0.993]}, "network": {"neurons": 250}, "training": {"steps": 200}}
+        trained = run(Specification.parse(raw))
+
+        class Same:
+            def __getitem__(self, specification):
+                return trained
+
+        found = design.FIGURE.measure(Same(), profile)
+        assert all(axis.has_data() for axis in design.FIGURE.draw(found).axes)
+    return found | {
+        "relu_errors": found["relu_errors"][[0, 1, 1, 1]],
+        "relu_bounds": found["relu_bounds"][[0, 1, 1, 1]],
+        "relu_rigorous": found["relu_rigorous"][[0, 1, 1, 1]],
+        "sigmoid_errors": found["sigmoid_errors"][[0, 0, 0]],
+    }
+
+
+def verdicts(measured, **changes):
+    return [claim.verdict for claim in design.FIGURE.claims(measured | changes)]
+
+
+def test_designed_relu_networks_are_exact_and_certified(measured):
+    untested = "not tested in this profile"
+    assert verdicts(measured) == ["reproduced", "reproduced", untested, untested]
+
+
+def test_errors_missing_proofs_and_delicate_weights_are_noticed(measured):
+    large = measured | {"neurons": 1000, "sigmoid_errors": np.array([0.005, 0.01, 0.02])}
+    large["designed_robustness"] = large["trained_robustness"]
+    assert verdicts(large) == ["reproduced"] * 4
+    assert verdicts(large, relu_errors=np.full(4, 1e-3))[:2] == ["not reproduced"] * 2
+    assert verdicts(large, relu_rigorous=np.array([True, True, False, True]))[1] == "not reproduced"
+    assert verdicts(large, sigmoid_errors=np.array([0.005, 0.03, 0.02]))[2] == "not reproduced"
+    delicate = large["trained_robustness"] * np.array([1, 9, 9, 9, 9])
+    assert verdicts(large, designed_robustness=delicate)[3] == "not reproduced"
