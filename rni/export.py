@@ -10,10 +10,9 @@ from torch import Tensor
 
 from rni.activation import BUILT_IN, Sigmoid, Softplus
 from rni.errors import InputError
-from rni.files import write_atomically, write_tensors
+from rni.files import network_tensors, write_atomically, write_tensors
 from rni.network import Network
 from rni.rnn import RNN
-from rni.weights import Dale
 
 
 def to_torch(net: Network, path: Path) -> None:
@@ -33,14 +32,7 @@ def to_arrays(net: Network, path: Path) -> None:
     """The arrays of `rni.foreign.NETWORK_ARRAYS` that it is made of, as .npz; `rni analyze` reads them."""
     if net.f.name not in BUILT_IN or net.active is not None:
         raise InputError(f"network: {net.f!r}; allowed: a whole network, with one of {', '.join(BUILT_IN)}")
-    tensors: dict[str, Tensor] = {"encoders": net.encoders, "decoders": net.decoders}
-    factors = net.recurrent.factors()
-    if factors is None:
-        tensors["recurrent"] = net.recurrent.matrix()
-    else:
-        tensors["recurrent_left"], tensors["recurrent_right"] = factors
-    if isinstance(net.recurrent, Dale):
-        tensors["signs"] = net.recurrent.signs
+    tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
     arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}
     buffer = io.BytesIO()

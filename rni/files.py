@@ -34,16 +34,9 @@ def save(
         raise InputError(f"activation: {net.f!r}; allowed in a file: {', '.join(BUILT_IN)}")
     if net.active is not None:
         raise InputError("network: has silenced neurons; allowed in a file: a whole network")
-    tensors: dict[str, Tensor] = {"encoders": net.encoders, "decoders": net.decoders}
+    tensors = network_tensors(net)
     if losses is not None:
         tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
-    factors = net.recurrent.factors()
-    if factors is None:
-        tensors["recurrent"] = net.recurrent.matrix()
-    else:
-        tensors["recurrent_left"], tensors["recurrent_right"] = factors
-    if isinstance(net.recurrent, Dale):
-        tensors["signs"] = net.recurrent.signs
     described: dict[str, object] = {"name": net.f.name}
     for key, value in net.f.parameters_for_file().items():
         if isinstance(value, Tensor):
@@ -58,6 +51,19 @@ def save(
         "specification": specification,
     }
     write_tensors(Path(path), tensors, header)
+
+
+def network_tensors(net: Network) -> dict[str, Tensor]:
+    """Encoders, decoders and the recurrent matrix in its form, by the names they have in a file."""
+    tensors: dict[str, Tensor] = {"encoders": net.encoders, "decoders": net.decoders}
+    factors = net.recurrent.factors()
+    if factors is None:
+        tensors["recurrent"] = net.recurrent.matrix()
+    else:
+        tensors["recurrent_left"], tensors["recurrent_right"] = factors
+    if isinstance(net.recurrent, Dale):
+        tensors["signs"] = net.recurrent.signs
+    return tensors
 
 
 def load(path: str | Path) -> Network:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rni.cli import main
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -33,6 +35,16 @@ def test_the_command_line_example_runs(tmp_path):
     )
     assert "relative error, bursts, 2000 steps" in done.stdout
     assert (tmp_path / "two.pt").exists()
+
+
+def test_the_design_example_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", block("sh", "rni design").split())
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 0
+    assert "error certified below" in capsys.readouterr().out
+    assert (tmp_path / "designed.safetensors").exists()
 
 
 def test_the_picture_is_there():

@@ -14,30 +14,21 @@ DECAYS: dict[Any, dict[int, tuple[float, ...]]] = {
 }
 
 
-def networks(
-    profile: Profile,
-    activation: str,
-    loss: str,
-    channels: int,
-    seeds: int = 8,
-) -> list[Specification]:
+def networks(profile: Profile, activation: str, loss: str, channels: int, seeds: int = 8) -> list[Specification]:
     """One network for each seed, n neurons, scale 1, from W = 0."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
+    weights = factored(profile) if (activation, loss) == ("relu", "batch") and channels <= 2 else "dense"
     raw: dict[str, Any] = {
         "task": {"decays": decays},
-        "network": {
-            "neurons": profile.neurons,
-            "activation": activation,
-            "weights": _weights(activation, loss, channels),
-        },
+        "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},
         "training": {"loss": loss} | _training(profile, activation, loss, channels),
     }
     return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds))]
 
 
-def _weights(activation: str, loss: str, channels: int) -> str:
-    """Factored where W stays of low rank, which takes less time and ends in the same place (`rni.weights.LowRank`)."""
-    return "lowrank" if (activation, loss) == ("relu", "batch") and channels <= 2 else "dense"
+def factored(profile: Profile) -> str:
+    """The form of W where it stays of low rank: factored, which is faster for 1000 neurons and slower for few."""
+    return "lowrank" if profile.neurons >= 1000 else "dense"
 
 
 def _training(profile: Profile, activation: str, loss: str, channels: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from violations import altered, failed
 
 from rni import run
 from rni.paper.figure import Profile
@@ -11,11 +12,6 @@ from rni.runs.execution import Result
 
 TINY = Profile("tiny", neurons=100, quick=True)
 UNLIKE_THE_PAPER = {"outliers", "truncated"}  # weaker modes stand apart too, and take part in integration
-
-
-def failed(figure, measured):
-    names = {claim.id: claim.verdict for claim in figure.claims(measured)}
-    return {name.split(".")[1] for name, verdict in names.items() if verdict == "not reproduced"}
 
 
 class Short(dict):
@@ -42,16 +38,9 @@ def test_networks_trained_under_dales_law_have_a_mode_for_the_signs(dale):
     assert failed(fig12.FIGURE, dale) - UNLIKE_THE_PAPER <= {"integrates"}  # which takes longer than this
 
 
-def altered(runs, change):
+def all_altered(runs, change):
     """The runs with each of the figure's networks changed."""
-    changed = dict(runs)
-    for specification in fig12.main(TINY):
-        net = specification.build()
-        net.load_state_dict(runs[specification].network.state_dict())
-        with torch.no_grad():
-            change(net)
-        changed[specification] = Result(specification, net, [])
-    return changed
+    return dict(runs) | {specification: altered(runs[specification], change) for specification in fig12.main(TINY)}
 
 
 def unlawful(net):
@@ -88,7 +77,7 @@ def free(net):
 )
 def test_a_network_that_violates_a_claim_on_dales_law_is_not_reproduced(runs, dale, change, broken):
     torch.manual_seed(0)
-    assert broken <= failed(fig12.FIGURE, fig12.FIGURE.measure(altered(runs, change), TINY))
+    assert broken <= failed(fig12.FIGURE, fig12.FIGURE.measure(all_altered(runs, change), TINY))
 
 
 def biased(vectors):

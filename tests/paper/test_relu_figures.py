@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
+from violations import altered, shuffle, untrain
 
 from rni import run
 from rni.paper.figure import Profile
 from rni.paper.figures import fig3, fig5, relu
 from rni.paper.figures.fig4 import FIGURE, specification
-from rni.runs.execution import Result
 
 TINY = Profile("tiny", neurons=150, quick=True)
 
@@ -24,26 +23,8 @@ def verdicts(result):
     return {claim.id: claim.verdict for claim in claims}
 
 
-def altered(result, change):
-    net = specification(TINY).build()
-    net.load_state_dict(result.network.state_dict())
-    with torch.no_grad():
-        change(net)
-    return Result(result.specification, net, result.losses)
-
-
 def test_a_trained_network_has_linear_currents(trained):
     assert set(verdicts(trained).values()) == {"reproduced"}
-
-
-def shuffle(net):
-    permutation = torch.randperm(net.neurons, generator=torch.Generator().manual_seed(0))
-    net.recurrent.value.copy_(net.recurrent.value[permutation])
-
-
-def untrain(net):
-    noise = torch.randn(net.neurons, net.neurons, generator=torch.Generator().manual_seed(0))
-    net.recurrent.value.copy_(noise / net.neurons**0.5)
 
 
 def one_sign(net):

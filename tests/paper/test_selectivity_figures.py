@@ -3,20 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import run
 from rni.analysis import rectified_selectivity
-from rni.paper.figure import Profile
 from rni.paper.figures import fig8, fig10, fig11
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 from rni.task import white_noise
-
-
-class OneSeed(Profile):
-    def seeds(self, paper):
-        return 1
-
 
 TINY = OneSeed("tiny", neurons=120, quick=True)
 
@@ -65,30 +59,8 @@ class BySupport(dict):
         return super().__getitem__(getattr(specification.network.vectors, "kind", "independent"))
 
 
-def altered(result, change):
-    net = result.specification.build()
-    net.load_state_dict(result.network.state_dict())
-    with torch.no_grad():
-        change(net)
-    return Result(result.specification, net, result.losses)
-
-
-def shuffle(net):
-    permutation = torch.randperm(net.neurons, generator=torch.Generator().manual_seed(0))
-    net.recurrent.value.copy_(net.recurrent.value[permutation])
-
-
-def untrain(net):
-    noise = torch.randn(net.neurons, net.neurons, generator=torch.Generator().manual_seed(0))
-    net.recurrent.value.copy_(noise / net.neurons**0.5)
-
-
-def broken(figure, measured):
-    return {claim.id.partition(".")[2] for claim in figure.claims(measured) if claim.verdict == "not reproduced"}
-
-
 def broken_by_activation(figure, results):
-    return broken(figure, figure.measure(ByActivation(results), TINY))
+    return failed(figure, figure.measure(ByActivation(results), TINY))
 
 
 def test_trained_networks_have_linear_coordinates_and_mixed_selectivity(trained):
@@ -144,7 +116,7 @@ def test_peaks_count_on_the_axes_only_and_from_enough_angles(trained):
 
 
 def broken_by_support(results):
-    return broken(fig11.FIGURE, fig11.FIGURE.measure(BySupport(results), TINY))
+    return failed(fig11.FIGURE, fig11.FIGURE.measure(BySupport(results), TINY))
 
 
 def test_supports_shape_the_weights_and_the_selectivity(supported):

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from rni import InputError, Specification
+from rni.paper.figure import Profile
+from rni.paper.reproduce import chosen_figures, reproduce
 from rni.progress import statuses
-from rni.runs.engine import cluster, compute_all
+from rni.runs.engine import cluster, compute_all, local
 from rni.runs.store import Store
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rni[cluster]'")
@@ -80,6 +82,16 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(schedu
     assert outcomes.pop(WILD.key()).reason.startswith("training diverged")
     assert [outcome.reason for outcome in outcomes.values()] == [None] * len(RUNS)
     assert contents(root) == contents(here.root)
+
+
+@pytest.mark.slow
+def test_a_reproduction_on_a_cluster_has_the_same_claims_as_one_on_this_machine(scheduler, tmp_path):
+    profile, chosen = Profile("tiny", neurons=60, quick=True), chosen_figures(["fig1", "fig4"])
+    for name, executor in (("dask", cluster(scheduler)), ("local", local(1))):
+        with executor:
+            reproduce(chosen, profile, tmp_path / name, executor, tmp_path / f"{name}-store")
+    assert (tmp_path / "dask" / "claims.json").read_bytes() == (tmp_path / "local" / "claims.json").read_bytes()
+    assert (tmp_path / "dask" / "fig4.npz").read_bytes() == (tmp_path / "local" / "fig4.npz").read_bytes()
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):

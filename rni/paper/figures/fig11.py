@@ -11,7 +11,7 @@ from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.figures.fig10 import UNIFORM, examine
 from rni.paper.style import CHANNELS, DIVERGING, TARGET, THEORY, panels
-from rni.paper.trainings import first_below
+from rni.paper.trainings import factored, first_below
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
@@ -33,7 +33,7 @@ def specifications(profile: Profile, variant: str) -> list[Specification]:
     vectors: Any = "independent" if variant == "independent" else {"name": "supports", "kind": variant}
     raw: dict[str, Any] = {
         "task": {"decays": [0.995, 0.993]},
-        "network": {"neurons": profile.neurons, "vectors": vectors, "weights": "lowrank"},
+        "network": {"neurons": profile.neurons, "vectors": vectors, "weights": factored(profile)},
         "training": {"duration": 4, "batch": 16, "steps": 2000},
     }
     return [Specification.parse(raw | {"seed": seed}) for seed in range(1 if profile.quick else 2)]

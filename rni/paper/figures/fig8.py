@@ -10,7 +10,7 @@ from rni.network import Network
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import DIVERGING, panels
-from rni.paper.trainings import networks
+from rni.paper.trainings import factored, networks
 from rni.runs.specification import Specification
 from rni.task import bursts, white_noise
 
@@ -26,7 +26,7 @@ def specifications(profile: Profile) -> dict[str, Specification]:
     """
     relu = {
         "task": {"decays": [0.995, 0.992]},
-        "network": {"neurons": profile.neurons, "weights": "lowrank"},
+        "network": {"neurons": profile.neurons, "weights": factored(profile)},
         "training": {"duration": 10, "batch": 16, "learning_rate": 1e-3, "steps": 5000},
     }
     return {"relu": Specification.parse(relu), "sigmoid": networks(profile, "sigmoid", "proxy", 2, 1)[0]}

@@ -10,7 +10,7 @@ from rni.analysis import current_ratio, relative_error, svd
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import CHANNELS, SEEDS, panels
-from rni.paper.trainings import first_below
+from rni.paper.trainings import factored, first_below
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
@@ -33,8 +33,8 @@ def by_duration(profile: Profile) -> list[list[Specification]]:
     """
     steps = 2000 if profile.quick else 5000
     adam = {"optimizer": "adam", "learning_rate": 0.1 / profile.neurons, "schedule": "cosine"}
-    both: tuple[dict[str, Any], ...] = ({"weights": "lowrank"}, adam)
-    lengths = [{"duration": t, "batch": 32 if t < 10 else 16} for t in DURATIONS]
+    both: tuple[dict[str, Any], ...] = ({"weights": factored(profile)}, adam)
+    lengths: list[dict[str, Any]] = [{"duration": t, "batch": 32 if t < 10 else 16} for t in DURATIONS]
     return [[specification(profile, **options, **length, steps=steps) for length in lengths] for options in both]
 
 
