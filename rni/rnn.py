@@ -48,7 +48,8 @@ class RNN:
             raise InputError(f"decays: {self.task.channels}; allowed: {self.channels}, one for each input channel")
         like = next(self.recurrent.parameters()).detach()
         tensors = {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
-        for name, values in (("recurrent", self.recurrent.matrix()), *tensors.items()):
+        weights = (("recurrent", values) for values in self.recurrent.parameters())  # W may be too large to form
+        for name, values in (*weights, *tensors.items()):
             if not bool(torch.isfinite(values).all()):
                 raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
         for name, values in tensors.items():

@@ -35,6 +35,7 @@ from rni.weights import Dale
 INPUTS = {"white noise": white_noise, "bursts": bursts}
 TRAJECTORIES = {200: 128, 2000: 16}  # by duration: about as many samples for each
 STEPS = 200  # of white noise, on which decays, dimension and selectivity are measured
+HELD = 2000  # neurons whose currents and activity are held in memory, evenly spaced where there are more
 LEADING = 20  # principal components in which decays are looked for
 TOLERANCE = 0.1  # relative error up to which a network counts as integrating
 
@@ -168,9 +169,11 @@ def analyze(
 
 
 def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
-    trajectories = min(64, max(16, 64_000 // net.neurons))  # their currents and activity are held in memory
+    held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
+    trajectories = min(64, max(16, 64_000 // len(held)))
     drive = white_noise(trajectories, STEPS, net.channels, _generator(seed + 1)) if inputs is None else inputs
-    currents, activity = (torch.stack(each, dim=1).double() for each in zip(*net.steps(drive), strict=True))
+    sampled = ((nu[:, held], h[:, held]) for nu, h in net.steps(drive))
+    currents, activity = (torch.stack(each, dim=1).double() for each in zip(*sampled, strict=True))
     if not bool(torch.isfinite(activity).all()):
         found = f"runs away within {drive.shape[1]} steps of {'N(0, 1)' if inputs is None else 'these'} inputs"
         raise InputError(f"network: {found}; allowed: activity that stays finite, perhaps on smaller inputs")
@@ -179,7 +182,9 @@ def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
         net = replace(
             net, notes=(*net.notes, "tested on N(0, 1) inputs and bursts of ±1: give those it was made for, if others")
         )
-    net, task, readout, fit, fitted_scales = _completed(net, drive, currents, activity, shape)
+    if len(held) < net.neurons:
+        net = replace(net, notes=(*net.notes, f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"))
+    net, task, readout, fit, fitted_scales = _completed(net, drive, currents, activity, shape, held)
 
     generator = _generator(seed)
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
@@ -223,11 +228,11 @@ def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
 
 
 def _completed(
-    net: RNN, inputs: Tensor, currents: Tensor, activity: Tensor, shape: Principal
+    net: RNN, inputs: Tensor, currents: Tensor, activity: Tensor, shape: Principal, held: Tensor
 ) -> tuple[RNN, Integration, str, Fit, tuple[float, ...] | None]:
     """The network with a readout and a task, fitted where it has none, and the integrals closest to what it does."""
     if net.decoders is not None and net.decoders.shape[1] == net.channels:
-        outputs = net.readout(activity.to(net.dtype)).double()
+        outputs = net.outputs(inputs).double()
         size = (
             outputs.flatten(0, 1).std(0).clamp(min=torch.finfo(outputs.dtype).tiny)
         )  # so that each output counts alike
@@ -237,7 +242,8 @@ def _completed(
         return net, task, "given", fit, scales
     fit = fit_integrals(shape.coordinates(currents, LEADING), inputs)
     task = net.task or Integration(fit.decays.tolist())
-    decoders, offset = fit_readout(activity.flatten(0, 1), task.targets(inputs.double()).flatten(0, 1))
+    fitted, offset = fit_readout(activity.flatten(0, 1), task.targets(inputs.double()).flatten(0, 1))
+    decoders = fitted.new_zeros(net.neurons, net.channels).index_copy(0, held, fitted)
     if net.decoders is not None:
         net = replace(
             net,

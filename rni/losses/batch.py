@@ -70,10 +70,10 @@ class BatchLoss:
         in_rows = torch.cat([*residuals[1:], residuals[0]])
         loss = float(in_rows.square().sum()) / batch
 
-        errors = in_rows @ (decoders.T * (2 / batch))
-        slopes = f.derivative(currents)
+        errors = encoders.new_empty(max(terms, duration * batch), net.neurons)
+        torch.mm(in_rows, decoders.T * (2 / batch), out=errors[: duration * batch])
         for t, row in reversed(list(enumerate(rows))):
-            errors[row] *= slopes[row]
+            errors[row] *= f.derivative(currents[row])
             if t > 0:
                 w.pull_back(errors[row], onto=errors[rows[t - 1]])
         first = x[0].T @ errors[rows[0]]
@@ -84,5 +84,5 @@ class BatchLoss:
         if train == "all":
             driven = sum((x[t].T @ errors[rows[t]] for t in range(1, duration)), first)
             encoder_gradient = w.pull_back(driven).T
-        left = torch.cat([errors[: terms - channels], first])
-        return loss, Gradient(left, fed, decoder_gradient, encoder_gradient)
+        errors[terms - channels : terms] = first  # in the place of t = 0
+        return loss, Gradient(errors[:terms], fed, decoder_gradient, encoder_gradient)

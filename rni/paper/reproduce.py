@@ -45,12 +45,16 @@ def chosen_figures(ids: Sequence[str]) -> list[Figure]:
 
 @dataclass
 class Outcome:
-    """What became of a figure: its measurements and claims, or the reason why there are none."""
+    """What became of a figure: its measurements and claims, or the reason why there are none.
+
+    `training` has the seconds of the runs that no figure before it asked for, `seconds` those of measuring.
+    """
 
     figure: Figure
     specifications: list[Specification]
     measured: Measured = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
+    training: float = 0.0
     seconds: float = 0.0
     failure: str = ""
 
@@ -86,7 +90,11 @@ def reproduce(
         runs = compute_all(specifications.values(), root, executor, on_event)
     failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
     outcomes = measure_all(chosen, profile, root, executor, failed)
+    shared: set[str] = set()
     for outcome in outcomes:
+        own = {specification.key() for specification in outcome.specifications} - shared - finished
+        outcome.training = sum(runs[key].seconds for key in own)
+        shared |= own
         if not outcome.failure:
             write_figure(outcome, out)
     write_claims(outcomes, out / "claims.json")

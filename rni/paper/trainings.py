@@ -14,10 +14,13 @@ DECAYS: dict[Any, dict[int, tuple[float, ...]]] = {
 }
 
 
-def networks(profile: Profile, activation: str, loss: str, channels: int, seeds: int = 8) -> list[Specification]:
+def networks(
+    profile: Profile, activation: str, loss: str, channels: int, seeds: int = 8, weights: str | None = None
+) -> list[Specification]:
     """One network for each seed, n neurons, scale 1, from W = 0."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
-    weights = factored(profile) if (activation, loss) == ("relu", "batch") and channels <= 2 else "dense"
+    if weights is None:
+        weights = factored(profile) if (activation, loss) == ("relu", "batch") and channels <= 2 else "dense"
     raw: dict[str, Any] = {
         "task": {"decays": decays},
         "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},

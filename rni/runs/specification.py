@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rni.losses import Loss
     from rni.network import Network
 
-FORMAT = 1  # part of every run's hash: raise it when the same specification comes to mean another result
+FORMAT = 2  # part of every run's hash: raise it when the same specification comes to mean another result
 
 
 class Specification(Part):
