@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from rni.analysis import relative_error
@@ -168,7 +169,8 @@ def draw(measured: Measured) -> Drawing:
     size.plot(n, errors.mean(1)[0] * (n / n[0]) ** -0.5, ":", color=THEORY, label=r"$n^{-1/2}$")
     size.set(xlabel="neurons $n$", ylabel="relative error (%)", xscale="log", yscale="log")
     size.set_xticks(n, labels=[str(k) for k in n])
-    size.minorticks_off()
+    size.xaxis.set_minor_locator(NullLocator())
+    size.yaxis.set_minor_formatter("{x:g}")
     legend(size)
     time.plot(DURATIONS, 100 * measured["duration_errors"].T, color=CHANNELS[0], alpha=0.4)
     time.plot(DURATIONS, 100 * measured["duration_errors"].mean(0), "o-", color=CHANNELS[0])
