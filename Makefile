@@ -31,6 +31,8 @@ reproduce: setup
 
 bench: setup
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.scale > bench/SCALE.md
+	$(BIN)/python -m bench.design > bench/DESIGN.md
 
 clean:
 	rm -rf .venv build dist *.egg-info report

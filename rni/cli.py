@@ -43,8 +43,10 @@ def train(
 
     from rni import files
     from rni.analysis import analyze
+    from rni.analysis.dale import obstacle
     from rni.progress import training_progress
     from rni.runs.execution import run
+    from rni.weights import Dale
 
     _match_threads(specification.network.neurons)
     checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
@@ -59,6 +61,8 @@ def train(
         raise
     files.save(result.network, out, specification.model_dump(mode="json"), result.losses)
     checkpoint.unlink(missing_ok=True)
+    if isinstance(result.network.recurrent, Dale) and (reason := obstacle(result.network.recurrent.signs)):
+        print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
     if result.losses:
         print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps")
     _show(analyze(result.network))

@@ -60,6 +60,15 @@ def saved(small, tmp_path):
     return tmp_path / "net.safetensors"
 
 
+def test_training_under_dales_law_without_inhibition_says_why_it_fails(rni, config):
+    weights = "{ name = 'dale', inhibitory = 0 }"
+    code, _, err = rni("train", config, "--weights", weights, "--steps", 3, "--out", "net.safetensors")
+    assert code == 0
+    assert "rni: warning: Dale's law with no inhibitory neurons: recurrent currents W h are never negative" in err
+    code, _, err = rni("train", config, "--weights", "dale", "--steps", 3, "--out", "net.safetensors")
+    assert (code, "warning" in err) == (0, False)
+
+
 def test_analyze_shows_what_disturbances_cost(rni, saved):
     code, out, _ = rni("analyze", saved, "--robustness")
     assert code == 0
