@@ -233,10 +233,8 @@ def _completed(
     """The network with a readout and a task, fitted where it has none, and the integrals closest to what it does."""
     if net.decoders is not None and net.decoders.shape[1] == net.channels:
         outputs = net.outputs(inputs).double()
-        size = (
-            outputs.flatten(0, 1).std(0).clamp(min=torch.finfo(outputs.dtype).tiny)
-        )  # so that each output counts alike
-        fit = fit_integrals(outputs / size, inputs)
+        size = outputs.flatten(0, 1).std(0).clamp(min=torch.finfo(outputs.dtype).tiny)
+        fit = fit_integrals(outputs / size, inputs)  # each output counts alike
         scales = tuple((fit.gains * size[:, None]).diagonal().tolist())
         task = net.task or Integration(fit.decays.tolist(), [scale or 1.0 for scale in scales])
         return net, task, "given", fit, scales
@@ -245,13 +243,8 @@ def _completed(
     fitted, offset = fit_readout(activity.flatten(0, 1), task.targets(inputs.double()).flatten(0, 1))
     decoders = fitted.new_zeros(net.neurons, net.channels).index_copy(0, held, fitted)
     if net.decoders is not None:
-        net = replace(
-            net,
-            notes=(
-                *net.notes,
-                f"its readout has {net.decoders.shape[1]} outputs for {net.channels} channels: another was fitted",
-            ),
-        )
+        note = f"its readout has {net.decoders.shape[1]} outputs for {net.channels} channels: another was fitted"
+        net = replace(net, notes=(*net.notes, note))
     return replace(net, decoders=decoders, offset=offset), task, "fitted", fit, None
 
 
