@@ -45,7 +45,7 @@ def characteristics(net: Network, x: Tensor, largest: np.ndarray) -> dict[str, n
     """Current and activity against the integral for a neuron that saturates and one that does not."""
     currents, y = net.currents(x).flatten(0, 1), net.task.targets(x).flatten()
     order = np.argsort(largest)
-    saturating, other = order[-len(order) // 20], order[len(order) // 2]
+    saturating, other = order[-max(1, int((largest > SATURATED).sum()) // 2)], order[len(order) // 2]
     shown = currents[:, [int(saturating), int(other)]][::4]
     activity = net.f(currents)[:, [int(saturating), int(other)]][::4]
     return {"integral": y[::4].numpy(), "currents": shown.numpy(), "activity": activity.numpy()}
