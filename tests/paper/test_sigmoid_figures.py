@@ -55,8 +55,15 @@ def violated(figure, result):
     return failed(figure, figure.measure(Same(result), TINY))
 
 
-def test_a_sigmoid_network_integrates_by_linear_currents_and_recruits_neurons(one):
-    assert violated(fig6.FIGURE, one) == set()
+@pytest.fixture(scope="module")
+def measured(one, two):
+    """What figures measure of trained networks."""
+    networks = {fig6: one, fig9: two, sigmoid: one}
+    return {module: module.FIGURE.measure(Same(result), TINY) for module, result in networks.items()}
+
+
+def test_a_sigmoid_network_integrates_by_linear_currents_and_recruits_neurons(measured):
+    assert failed(fig6.FIGURE, measured[fig6]) == set()
 
 
 @pytest.mark.parametrize(
@@ -71,17 +78,15 @@ def test_other_networks_fail_where_sigmoid_networks_do_not(one, change, broken):
     assert broken <= violated(fig6.FIGURE, altered(one, change))
 
 
-def test_a_sigmoid_network_integrates_two_channels(two):
-    assert violated(fig9.FIGURE, two) <= {"batch-less-accurate"}  # here both losses have the same network
+def test_a_sigmoid_network_integrates_two_channels(measured, two):
+    assert failed(fig9.FIGURE, measured[fig9]) <= {"batch-less-accurate"}  # here both losses have the same network
     assert {"error", "one-direction"} <= violated(fig9.FIGURE, altered(two, untrain))
 
 
-def test_the_batch_loss_has_to_be_less_accurate(two):
-    measured = fig9.FIGURE.measure(Same(two), TINY)
-
+def test_the_batch_loss_has_to_be_less_accurate(measured):
     def verdict(batch):
-        errors = np.stack([measured["errors"][0], batch * measured["errors"][0]])
-        return fig9.FIGURE.claims(measured | {"errors": errors})[1].verdict
+        proxy = measured[fig9]["errors"][0]
+        return fig9.FIGURE.claims(measured[fig9] | {"errors": np.stack([proxy, batch * proxy])})[1].verdict
 
     assert [verdict(2.0), verdict(0.5), verdict(100.0)] == ["reproduced", "not reproduced", "not reproduced"]
 
@@ -149,8 +154,8 @@ def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
             assert (specification.training.loss, len(specification.task.decays)) == (loss, channels)
 
 
-def test_accuracy_against_size_duration_and_decay_can_fail(one):
-    measured = sigmoid.FIGURE.measure(Same(one), TINY)
+def test_accuracy_against_size_duration_and_decay_can_fail(measured):
+    measured = measured[sigmoid]
     assert measured["size_errors"].shape == (3, 1)
 
     def verdicts(**changes):
@@ -177,7 +182,5 @@ def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
 
 
 @pytest.mark.parametrize("module", [fig6, fig9, sigmoid])
-def test_figures_draw_what_was_measured(module, one, two):
-    figure = module.FIGURE
-    measured = figure.measure(Same(two if figure is fig9.FIGURE else one), TINY)
-    assert all(axis.has_data() for axis in figure.draw(measured).axes)
+def test_figures_draw_what_was_measured(module, measured):
+    assert all(axis.has_data() for axis in module.FIGURE.draw(measured[module]).axes)
