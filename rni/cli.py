@@ -124,6 +124,8 @@ def analyze(
     """
     if out is not None and out.suffix not in (".html", ".htm"):
         raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .html")
+    if disturbed and what.suffix != ".safetensors":
+        raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
 

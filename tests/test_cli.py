@@ -75,6 +75,8 @@ def test_analyze_shows_what_disturbances_cost(rni, saved):
     shown = out[out.index("undisturbed") :].splitlines()
     assert [line.split(",")[0].strip() for line in shown[1:]] == ["noise on W", "silenced neurons", "noise on states"]
     assert all(line.count("%") == 3 for line in shown[1:])
+    code, _, err = rni("analyze", "model.pt", "--robustness")
+    assert (code, err[:29]) == (2, "rni: --robustness: with 'mode")
 
 
 def test_simulate_warns_of_integrals_beyond_the_trained_range(rni, tmp_path):
