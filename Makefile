@@ -16,7 +16,7 @@ setup: .venv/ready
 	touch $@
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
@@ -31,8 +31,6 @@ reproduce: setup
 
 bench: setup
 	$(BIN)/python -m bench
-	$(BIN)/python -m bench.scale > bench/SCALE.md
-	$(BIN)/python -m bench.design > bench/DESIGN.md
 
 clean:
 	rm -rf .venv build dist *.egg-info report

@@ -1,15 +1,6 @@
-"""Designed integrators against their goals, and against what people use today: `python -m bench.design [NEURONS]`.
+"""Designed integrators against their goals, and against what people use today."""
 
-Prints a page of markdown. Every error is relative, over 2000 steps, the largest of the channels. The rivals: Nengo
-(extra `bench`), rectified-linear neurons with one step of delay, which makes its task exactly ours; a `torch.nn.RNN`
-that Adam trains for as long as our own training takes; and that training.
-"""
-
-import os
-import platform
-import sys
 import time
-from collections.abc import Iterator
 from importlib.util import find_spec
 
 import numpy as np
@@ -17,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 import rni
+from bench.measuring import DECAYS as RELU_DECAYS
+from bench.measuring import Lines
 from rni.analysis import relative_error, robustness
 from rni.analysis.robustness import noisy_weights
 from rni.task import bursts, white_noise
 
 DURATION, TRAJECTORIES = 2000, 16
-RELU_DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)
 SIGMOID_DECAYS = (0.8, 0.75, 0.77)
 GOALS = {  # (activation, channels): error, seconds
     ("relu", 1): (1e-12, 0.2),
@@ -41,7 +33,7 @@ def noise(channels: int) -> Tensor:
     return white_noise(TRAJECTORIES, DURATION, channels, torch.Generator().manual_seed(1))
 
 
-def goals(neurons: int) -> Iterator[str]:
+def goals(neurons: int) -> Lines:
     yield "| network | error, goal | error | seconds, goal | seconds | norm of W | bound for any duration |"
     yield "|---|---|---|---|---|---|---|"
     rni.design(rni.Integration(0.9), 50)
@@ -117,7 +109,7 @@ def trained(decays: tuple[float, ...], neurons: int) -> tuple[rni.Network, float
     return rni.run(specification).network, time.perf_counter() - begun
 
 
-def rivals(neurons: int, networks: dict[int, rni.Network]) -> Iterator[str]:
+def rivals(neurons: int, networks: dict[int, rni.Network]) -> Lines:
     """`networks` receives the trained ones, by channels."""
     yield "| ReLU, D | design | Nengo, as it comes | Nengo, best regularisation | our training | torch.nn.RNN, Adam |"
     yield "|---|---|---|---|---|---|"
@@ -141,7 +133,7 @@ def rivals(neurons: int, networks: dict[int, rni.Network]) -> Iterator[str]:
         yield f"| {channels} | {' | '.join(cells)} |"
 
 
-def disturbed(networks: dict[int, rni.Network]) -> Iterator[str]:
+def disturbed(networks: dict[int, rni.Network]) -> Lines:
     yield "| network | undisturbed | 1 % noise on W | added by it | 1 % silenced | 1 % noise on states | norm of W |"
     yield "|---|---|---|---|---|---|---|"
     for channels, other in networks.items():
@@ -164,7 +156,7 @@ def cost_of_noise(net: rni.Network, draws: int = 8) -> float:
     return sum(float((y.square().sum((0, 1)) / scale).sqrt().max()) for y in moved) / draws
 
 
-def scale() -> Iterator[str]:
+def scale() -> Lines:
     yield "| ReLU | seconds | residual of the outputs | residual of the currents |"
     yield "|---|---|---|---|"
     for neurons, channels in ((1_000_000, 1), (100_000, 2), (100_000, 5)):
@@ -173,22 +165,17 @@ def scale() -> Iterator[str]:
         yield f"| n = {neurons}, D = {channels} | {design.seconds:.2f} | {residuals} |"
 
 
-def main(neurons: int = 1000) -> None:
+def tables(neurons: int = 1000) -> dict[str, Lines]:
     networks: dict[int, rni.Network] = {}
-    parts = {
+    return {
         "Goals (white noise for ReLU, bursts for sigmoids; the worst of three seeds)": goals(neurons),
         "Against others (error, time to get there; white noise)": rivals(neurons, networks),
         "Disturbed, trained and designed with the same vectors (bursts, 400 steps)": disturbed(networks),
         "At scale": scale(),
     }
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    threads = f"{torch.get_num_threads()} threads, load {load:.1f}"
-    print(f"# Designed integrators\n\n{neurons} neurons, {platform.machine()}, {os.cpu_count()} cores, {threads}.")
-    for title, rows in parts.items():
-        print(f"\n## {title}\n")
-        for row in rows:
-            print(row, flush=True)
 
 
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+TITLE = "Designed integrators"
+ABOUT = """1000 neurons. Every error is relative, over 2000 steps, the largest of the channels. The rivals: Nengo (extra
+`bench`), rectified-linear neurons with one step of delay, which makes its task exactly ours; a `torch.nn.RNN` that Adam
+trains for as long as our own training takes; and that training."""

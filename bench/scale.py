@@ -1,30 +1,16 @@
-"""Training against size: `python -m bench.scale [NEURONS]`, a page of markdown.
+"""Training against size."""
 
-Every case runs in a process of its own, on one thread: its memory is the high-water mark of that process, and its time
-is the processor's, which other work on the machine changes little. Ratios are of one run. The last table trains
-NEURONS neurons to the end (by default 10000; 100000 take a quarter of an hour).
-"""
-
-import multiprocessing
-import os
-import platform
-import resource
-import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 import rni
+from bench.measuring import DECAYS, Lines, alone, memory, milliseconds, ours
 from rni.analysis import current_ratio, relative_error, svd
 from rni.task import bursts, white_noise
-from rni.training import GradientDescent
 
-DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)
-AUTHORS_BATCH, AUTHORS_STEPS = 4096, 5000
 BATCH, STEPS = 16, 3000  # enough, with the default warm-up, for a better network than the authors' settings give
 
 
@@ -49,66 +35,11 @@ def specification(neurons: int, weights: str, channels: int = 1, duration: int =
     return rni.Specification.parse(raw)
 
 
-def memory() -> float:
-    """The high-water mark of this process, GB."""
-    unit = 1 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
-
-
-def time_steps(step: Callable[[], object], before: int, seconds: float = 3.0) -> float:
-    """Milliseconds of processor time a call, the mean over some seconds."""
-    for _ in range(before):
-        step()
-    count, begun = 0, time.process_time()
-    while time.process_time() - begun < seconds:
-        step()
-        count += 1
-    return 1e3 * (time.process_time() - begun) / count
-
-
-def our_steps(neurons: int, weights: str, channels: int = 1, duration: int = 3, batch: int = BATCH) -> Measured:
-    """One step of the default training: draw, forward, backward, update."""
-    spec = specification(neurons, weights, channels, duration, batch=batch)
-    net, loss, generator, descent = spec.build(), spec.loss(), spec.stream("training"), GradientDescent()
-    rate = 0.1 * (spec.training.learning_rate or 0)
-
-    def step() -> None:
-        _, gradient = loss.gradient(net, loss.draw(generator))
-        descent.step(net, gradient, rate)
-
-    milliseconds = time_steps(step, before=60 if weights == "lowrank" else 2)
+def our_steps(neurons: int, weights: str, channels: int = 1, duration: int = 3) -> Measured:
+    net, step = ours(specification(neurons, weights, channels, duration))
+    took = milliseconds(step, before=60 if weights == "lowrank" else 2)
     factors = net.recurrent.factors()
-    return Measured(milliseconds, 0 if factors is None else factors[0].shape[1], memory())
-
-
-def straightforward_steps(neurons: int, duration: int = 3, batch: int = AUTHORS_BATCH) -> Measured:
-    """The same experiment written the plain way: autograd, a Python loop over time, W as a parameter."""
-    encoder, decoder = (vector[:, 0].float() for vector in rni.vectors.independent(neurons, 1))
-    weights = torch.zeros(neurons, neurons, requires_grad=True)
-    sgd = torch.optim.SGD([weights], lr=0.5)
-
-    def step() -> None:
-        x = torch.randn(batch, duration)
-        h, target = torch.zeros(batch, neurons), torch.zeros(batch)
-        error = torch.zeros(())
-        for t in range(duration):
-            h = ((h + x[:, t, None] * encoder) @ weights.T).clamp(min=0)
-            target = DECAYS[0] * (target + x[:, t])
-            error = error + (h @ decoder - target).square().mean()
-        sgd.zero_grad()
-        (error / duration**3).backward()
-        sgd.step()
-
-    return Measured(time_steps(step, before=1), 0, memory())
-
-
-def reduced_steps(neurons: int, steps: int = 2000) -> Measured:
-    """A linear network on the averaged loss, in the span of its vectors: a whole training, by step."""
-    raw = {"task": {"decays": DECAYS[:1]}, "network": {"neurons": neurons, "activation": "linear"}}
-    spec = rni.Specification.parse(raw | {"training": {"loss": "averaged", "steps": steps}})
-    begun = time.process_time()
-    rni.run(spec)
-    return Measured(1e3 * (time.process_time() - begun) / steps, 2, memory())
+    return Measured(took, 0 if factors is None else factors[0].shape[1], memory())
 
 
 def training(neurons: int, channels: int) -> dict[str, Any]:
@@ -129,31 +60,7 @@ def training(neurons: int, channels: int) -> dict[str, Any]:
     }
 
 
-def alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The function's value, from a fresh process on one thread."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def against_the_plain_way(neurons: int = 1000) -> Iterator[str]:
-    yield "| training | ms a step | rank | memory, GB | steps | in all, s | faster |"
-    yield "|---|---|---|---|---|---|---|"
-    plain = alone(straightforward_steps, neurons)
-    whole = plain.milliseconds * AUTHORS_STEPS / 1e3
-    yield f"| plain PyTorch, batch {AUTHORS_BATCH} | {plain} | {AUTHORS_STEPS} | {whole:.0f} | 1 |"
-    cases: dict[str, tuple[Measured, int]] = {
-        f"dense, batch {BATCH}": (alone(our_steps, neurons, "dense"), STEPS),
-        f"low-rank, batch {BATCH}": (alone(our_steps, neurons, "lowrank"), STEPS),
-        f"dense, batch {AUTHORS_BATCH}": (alone(our_steps, neurons, "dense", 1, 3, AUTHORS_BATCH), AUTHORS_STEPS),
-        "reduced (linear network, averaged loss)": (alone(reduced_steps, neurons), AUTHORS_STEPS),
-    }
-    for name, (ours, steps) in cases.items():
-        took = ours.milliseconds * steps / 1e3
-        yield f"| {name} | {ours} | {steps} | {took:.3g} | {whole / took:.0f} |"
-
-
-def scaling() -> Iterator[str]:
+def scaling() -> Lines:
     yield "| n | D | T | dense, ms a step | - | memory, GB | low-rank, ms a step | rank | memory, GB |"
     yield "|---|---|---|---|---|---|---|---|---|"
     found: dict[int, float] = {}
@@ -170,7 +77,7 @@ def scaling() -> Iterator[str]:
     yield f"\nTime at n = 100 000 / time at n = 10 000: {found[100_000] / found[10_000]:.1f} (goal: at most 12)."
 
 
-def to_the_end(neurons: int, channels: int = 2) -> Iterator[str]:
+def to_the_end(neurons: int, channels: int = 2) -> Lines:
     yield "| n | D | processor, s | wall, s | memory, GB | rank | r | bursts | noise | noise, 2000 steps | with r, GB |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
     v = alone(training, neurons, channels)
@@ -179,20 +86,13 @@ def to_the_end(neurons: int, channels: int = 2) -> Iterator[str]:
     yield f"| {neurons} | {channels} | {size} | {errors} | {v['analysed']:.2f} |"
 
 
-def main(neurons: int = 10_000) -> None:
-    parts = {
-        "1000 neurons, ReLU, D = 1, T = 3, against the plain way at the authors' settings": against_the_plain_way(),
-        f"Scaling, ReLU, batch {BATCH}": scaling(),
+def tables(neurons: int = 10_000) -> dict[str, Lines]:
+    return {
+        f"Steps, ReLU, batch {BATCH}": scaling(),
         f"To the end: ReLU, batch {BATCH}, {STEPS} steps, low-rank": to_the_end(neurons),
     }
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    threads = f"one thread, load {load:.1f}, torch {torch.__version__}"
-    print(f"# Scale\n\n{platform.machine()}, {os.cpu_count()} cores, {threads}.")
-    for title, rows in parts.items():
-        print(f"\n## {title}\n")
-        for row in rows:
-            print(row, flush=True)
 
 
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+TITLE = "Scale"
+ABOUT = """Processor time of one thread, each case in a process of its own, whose high-water mark is its memory. Rank
+is that of the factored W in the end."""

@@ -85,7 +85,7 @@ class Sigmoid(_Parametrised):
 
     def derivative(self, currents: Tensor) -> Tensor:
         value = self(currents)
-        return self.slope * value * (1 - value)
+        return self.slope * torch.addcmul(value, value, value, value=-1)  # k h (1 - h)
 
 
 class Tanh(Activation):

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import InputError
+from rni.quasirandom import shifted_points
 from rni.theory.moments import full_covariance
 
 
@@ -60,9 +61,17 @@ def white_noise(
     generator: Generator | None = None,
     *,
     dtype: torch.dtype = torch.float32,
+    even: bool = False,
 ) -> Tensor:
-    """Independent N(0, 1) inputs, the paper's training and test signals."""
-    return torch.randn(batch, duration, channels, generator=generator, dtype=dtype)
+    """Independent N(0, 1) inputs, the paper's training and test signals.
+
+    With `even`, each sequence is white noise still, but the batch covers their space evenly (quasi-random points, all
+    shifted by one random vector): averages over the batch have less noise.
+    """
+    if not even:
+        return torch.randn(batch, duration, channels, generator=generator, dtype=dtype)
+    unit = shifted_points(batch, duration * channels, generator).clamp(min=2.0**-54)
+    return torch.special.ndtri(unit).to(dtype).view(batch, duration, channels)
 
 
 def correlated_noise(
@@ -72,14 +81,15 @@ def correlated_noise(
     generator: Generator | None = None,
     *,
     dtype: torch.dtype = torch.float32,
+    even: bool = False,
 ) -> Tensor:
     """Centred Gaussian inputs of a given covariance, (T, T) or (T, channels, T, channels): see `input_correlation`."""
     duration = len(covariance)
     full = full_covariance(duration, channels, covariance).reshape(duration * channels, -1)
     values, vectors = torch.linalg.eigh(full)
     root = (vectors * values.clamp(min=0).sqrt()).to(dtype)
-    noise = torch.randn(batch, duration * channels, generator=generator, dtype=dtype)
-    return (noise @ root.T).view(batch, duration, channels)
+    noise = white_noise(batch, duration, channels, generator, dtype=dtype, even=even)
+    return (noise.flatten(1) @ root.T).view(batch, duration, channels)
 
 
 def pulses(

@@ -13,6 +13,8 @@ from torch import Generator, Tensor, nn
 
 from rni.errors import InputError
 
+FEW = 64  # states, for which a product is fastest the other way round
+
 
 class Weights(nn.Module, ABC):
     """A recurrent matrix of any form."""
@@ -54,7 +56,9 @@ class Dense(Weights):
         self.neurons = len(value)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
-        return torch.mm(states, self.value.T, out=out)
+        if out is None or len(states) > FEW:
+            return torch.mm(states, self.value.T, out=out)
+        return out.copy_(torch.mm(self.value, states.T).T)  # the same, a third faster
 
     def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
         return errors @ self.value if onto is None else onto.addmm_(errors, self.value)
@@ -166,7 +170,8 @@ def _one_thread() -> Iterator[None]:
 def _triangle(blocks: tuple[Tensor, ...], neurons: int = 2048) -> Tensor:
     """R of (k, n).T = Q R for the rows of all blocks, by neurons that fit into the cache: its cost is linear in n."""
     pieces = zip(*(block.split(neurons, dim=1) for block in blocks), strict=True)
-    return torch.linalg.qr(torch.cat([torch.linalg.qr(torch.cat(piece).T, mode="r").R for piece in pieces]), mode="r").R
+    triangles = [torch.linalg.qr(torch.cat(piece).T, mode="r").R for piece in pieces]
+    return triangles[0] if len(triangles) == 1 else torch.linalg.qr(torch.cat(triangles), mode="r").R
 
 
 def _combine(coefficients: Tensor, blocks: tuple[Tensor, ...]) -> Tensor:

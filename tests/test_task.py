@@ -47,6 +47,33 @@ def test_correlated_noise_has_the_covariance_asked_for(generator):
     assert (x[:, :, 0].T @ x[:, :, 1]).abs().max() / len(x) < 0.02
 
 
+def test_each_sequence_of_an_even_batch_is_white_noise(generator):
+    x = torch.cat([white_noise(8, 2, 2, generator, even=True, dtype=torch.float64)[3:4] for _ in range(20_000)])
+    flat = x.flatten(1)
+    torch.testing.assert_close(flat.T @ flat / len(x), torch.eye(4, dtype=torch.float64), atol=0.04, rtol=0)
+    torch.testing.assert_close((flat**4).mean(0), torch.full((4,), 3.0, dtype=torch.float64), atol=0.3, rtol=0)
+    assert flat.mean(0).abs().max() < 0.03
+
+
+def test_averages_over_an_even_batch_have_less_noise(generator):
+    def spread(even: bool) -> float:
+        powers = [white_noise(32, 3, 1, generator, even=even).square().mean((0, 2)) for _ in range(300)]
+        return float(torch.stack(powers).std(0).max())
+
+    assert spread(even=True) < 0.5 * spread(even=False)
+
+
+def test_an_even_batch_is_finite_at_the_corner_of_the_cube(monkeypatch):
+    monkeypatch.setattr("rni.task.shifted_points", lambda *_: torch.tensor([[0.0, 1 - 2.0**-53]], dtype=torch.float64))
+    assert white_noise(1, 2, 1, even=True).isfinite().all()
+
+
+def test_correlated_noise_can_be_even_too(generator):
+    covariance = torch.tensor([[1.0, 0.6], [0.6, 2.0]])
+    x = torch.cat([correlated_noise(32, 1, covariance, generator, even=True) for _ in range(500)])[:, :, 0]
+    torch.testing.assert_close(x.T @ x / len(x), covariance, atol=0.03, rtol=0)
+
+
 def test_a_covariance_that_is_none_is_refused():
     with pytest.raises(InputError, match="negative eigenvalues"):
         correlated_noise(1, 1, torch.tensor([[1.0, 2.0], [2.0, 1.0]]))

@@ -5,7 +5,7 @@ from rni import InputError, Integration, Network, run, vectors
 from rni.analysis import svd
 from rni.losses import ReLUProxyLoss
 from rni.runs.specification import Specification
-from rni.training import Checkpoint, train
+from rni.training import Checkpoint, train, train_two_points
 from rni.weights import Dale, Dense, LowRank, dale_signs, random_matrix
 
 
@@ -150,11 +150,12 @@ def test_a_factored_matrix_in_single_precision_does_not_collect_rounding_errors(
     assert net.recurrent.left.shape[1] < 12
 
 
-def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize(("loss", "train"), [("batch", train), ("proxy", train_two_points)])
+def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, loss, train):
     raw = {
         "task": {"decays": [0.995]},
         "network": {"neurons": 40, "weights": "lowrank", "precision": "float64"},
-        "training": {"loss": "proxy", "steps": 60},
+        "training": {"loss": loss, "steps": 60, "schedule": "constant"},
     }
     spec = Specification.parse(raw)
     whole = run(spec)
@@ -166,6 +167,8 @@ def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path):
 
     net, kept = spec.build(), Checkpoint(checkpoint, spec.key(), seconds=0)
     options = {"learning_rate": spec.training.learning_rate, "steps": 60, "checkpoint": kept}
+    if loss == "batch":
+        options["generator"] = spec.stream("training")
     with pytest.raises(RuntimeError):
         train(net, spec.loss(), callbacks=[stop], **options)
     again = run(spec, checkpoint=checkpoint)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from rni import quasirandom
+
 Maxima = Tensor
 POINTS, ELEMENTS, CLIMBERS, CLIMB = 4096, 2**24, 8, 200
 
@@ -86,8 +88,7 @@ def shared_axes_bound(left: Tensor, weights: Tensor, wanted: Tensor) -> Maxima:
 
 def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons: int) -> tuple[Maxima, bool]:
     """The largest found in the box: at quasi-random points and corners, then uphill from the best by random steps."""
-    sobol = torch.quasirandom.SobolEngine(len(box), scramble=True, seed=0)
-    points = 2 * sobol.draw(min(POINTS, max(64, ELEMENTS // neurons)), dtype=box.dtype) - 1
+    points = 2 * quasirandom.points(min(POINTS, max(64, ELEMENTS // neurons)), len(box)).to(box.dtype) - 1
     points = torch.cat([points, points[:64].sign()])
     rows = max(1, ELEMENTS // neurons)
     values = torch.cat([residuals(part * box).abs() for part in points.split(rows)])

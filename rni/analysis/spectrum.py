@@ -17,12 +17,35 @@ class SVD(NamedTuple):
 
 
 @torch.no_grad()
-def svd(weights: Weights) -> SVD:
-    """All of the singular values and vectors; of a factored W by QR of its factors, without forming W."""
+def svd(weights: Weights, count: int | None = None) -> SVD:
+    """The `count` largest singular values and their vectors, or all; of a factored W without forming W.
+
+    A factored W needs no more than QR of its factors, a few vectors of another one no more than products with it.
+    """
     factors = weights.factors()
+    if count is not None:
+        all_or_few = _iterated(weights, count) if factors is None and 4 * count < weights.neurons else svd(weights)
+        return SVD(*(part[..., :count] for part in all_or_few))
     if factors is None:
         left, values, right = torch.linalg.svd(weights.matrix(), full_matrices=False)
         return SVD(left, values, right.T)
     (q, r), (p, s) = (torch.linalg.qr(factor) for factor in factors)
     left, values, right = torch.linalg.svd(r @ s.T)
     return SVD(q @ left, values, p @ right.T)
+
+
+def _iterated(weights: Weights, count: int, tolerance: float = 1e-5, most: int = 200) -> SVD:
+    r"""Subspace iteration, $v \leftarrow W^\dagger W v$ made orthonormal, until $W^\dagger l_k = \sigma_k r_k$.
+
+    More vectors than `count` take part, which makes up for values that are close to each other.
+    """
+    w = weights.matrix()
+    start = torch.randn(len(w), min(2 * count + 8, len(w)), generator=torch.Generator().manual_seed(0))
+    v = torch.linalg.qr(start.to(w)).Q
+    while True:
+        left, values, turned = torch.linalg.svd(w @ v, full_matrices=False)
+        right, image = v @ turned.T, w.T @ left
+        most -= 1
+        if most == 0 or (image - right * values)[:, :count].norm() <= tolerance * values[0]:
+            return SVD(left, values, right)
+        v = torch.linalg.qr(image).Q

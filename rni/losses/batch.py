@@ -17,7 +17,7 @@ class BatchLoss:
 
     The paper's normalisation: summed over time and channels, averaged over the batch. (The mean over time as well,
     divided by $s^2 T^2$, as in the authors' code, is this loss divided by $s^2 T^3$.) Inputs are white noise, or
-    Gaussian of the given covariance, drawn anew for each step.
+    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly.
     """
 
     task: Integration
@@ -28,8 +28,8 @@ class BatchLoss:
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Fresh inputs, (batch, duration, channels)."""
         if self.covariance is None:
-            return white_noise(self.batch, self.duration, self.task.channels, generator, dtype=dtype)
-        return correlated_noise(self.batch, self.task.channels, self.covariance, generator, dtype=dtype)
+            return white_noise(self.batch, self.duration, self.task.channels, generator, dtype=dtype, even=True)
+        return correlated_noise(self.batch, self.task.channels, self.covariance, generator, dtype=dtype, even=True)
 
     def silent(self) -> float:
         """The loss of a network without output: what any training starts from, and must not grow far beyond."""
@@ -49,40 +49,37 @@ class BatchLoss:
         """
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
-        x = inputs.unbind(1)
-        # One row for each time and sequence: t = 1, ..., T - 1, and t = 0 last, where D rows will be enough.
-        rows = [slice((t - 1) % duration * batch, (t - 1) % duration * batch + batch) for t in range(duration)]
-        terms = (duration - 1) * batch + channels
-        currents = encoders.new_empty(duration * batch, net.neurons)
+        x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)
+        # One row for each time and sequence: t = 1, ..., T - 1, and t = 0 last, where D rows will be enough. So time t
+        # is block t - 1, for t = 0 as well.
+        rows, terms = duration * batch, (duration - 1) * batch + channels
+        currents = encoders.new_empty(rows, net.neurons)
         fed = encoders.new_empty(terms, net.neurons)  # h_{t-1} + x_t e
+        nu, into = currents.split(batch), fed.split(batch)
+        states = list(nu)
+        torch.mm(x[0], w(encoders.T), out=nu[-1])
+        states[-1] = f(nu[-1])
+        for t in range(1, duration):
+            torch.addmm(states[t - 2], x[t], encoders.T, out=into[t - 1])
+            w(into[t - 1], out=nu[t - 1])
+            states[t - 1] = f(nu[t - 1])
         fed[-channels:] = encoders.T
+        h = torch.cat(states)
+        residuals = torch.addmm(torch.cat([*targets[1:], targets[0]]), h, decoders, beta=-1)
+        loss = float(residuals.square().sum()) / batch
 
-        states, residuals = [], []
-        targets = self.task.targets(inputs).unbind(1)
-        for t, row in enumerate(rows):
-            if t == 0:
-                torch.mm(x[0], w(encoders.T), out=currents[row])
-            else:
-                torch.addmm(states[-1], x[t], encoders.T, out=fed[row])
-                w(fed[row], out=currents[row])
-            states.append(f(currents[row]))
-            residuals.append(torch.addmm(targets[t], states[t], decoders, beta=-1))
-        in_rows = torch.cat([*residuals[1:], residuals[0]])
-        loss = float(in_rows.square().sum()) / batch
-
-        errors = encoders.new_empty(max(terms, duration * batch), net.neurons)
-        torch.mm(in_rows, decoders.T * (2 / batch), out=errors[: duration * batch])
-        for t, row in reversed(list(enumerate(rows))):
-            errors[row] *= f.derivative(currents[row])
-            if t > 0:
-                w.pull_back(errors[row], onto=errors[rows[t - 1]])
-        first = x[0].T @ errors[rows[0]]
-        decoder_gradient = encoder_gradient = None
-        if train != "recurrent":
-            slope = torch.cat([*states[1:], states[0]]).T @ in_rows
-            decoder_gradient = slope * (2 / batch)
+        errors = encoders.new_empty(max(rows, terms), net.neurons)
+        delta, slopes = errors[:rows].split(batch), f.derivative(currents).split(batch)
+        torch.mm(residuals, decoders.T * (2 / batch), out=errors[:rows])
+        for t in range(duration - 1, 0, -1):
+            delta[t - 1].mul_(slopes[t - 1])
+            w.pull_back(delta[t - 1], onto=delta[t - 2])
+        delta[-1].mul_(slopes[-1])
+        first = x[0].T @ delta[-1]
+        decoder_gradient = h.T @ residuals * (2 / batch) if train != "recurrent" else None
+        encoder_gradient = None
         if train == "all":
-            driven = sum((x[t].T @ errors[rows[t]] for t in range(1, duration)), first)
+            driven = sum((x[t].T @ delta[t - 1] for t in range(1, duration)), first)
             encoder_gradient = w.pull_back(driven).T
         errors[terms - channels : terms] = first  # in the place of t = 0
         return loss, Gradient(errors[:terms], fed, decoder_gradient, encoder_gradient)

@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 from rni.errors import InputError
 from rni.losses.gradient import Gradient, Trained
 from rni.network import Network
+from rni.quasirandom import points, shifted_points
 from rni.task import Integration
 
 
@@ -26,11 +27,12 @@ class ProxyLoss:
 
     The paper's integral over the box $Z_1 \times \dots \times Z_D$, divided by its volume; the weight a of the current
     term is 1 there. Z_c = [-z_max, z_max] with the given `bounds`, by default those that inputs bounded by 1 can reach.
-    `points` fall into the box anew for each step, or, with `fixed`, are quasi-random and stay.
+    `points` are quasi-random, which leaves less noise than as many independent ones: each step shifts them all by one
+    random vector, around the box, unless they are `fixed`.
     """
 
     task: Integration
-    points: int = 256
+    points: int = 64
     bounds: tuple[float, ...] | None = None
     current_weight: float = 1.0
     fixed: bool = False
@@ -47,11 +49,9 @@ class ProxyLoss:
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Points of the box, (points, channels)."""
-        bounds = torch.tensor(self.bounds, dtype=dtype)
-        if self.fixed:
-            sobol = torch.quasirandom.SobolEngine(self.task.channels, scramble=True, seed=0)
-            return (2 * sobol.draw(self.points, dtype=dtype) - 1) * bounds
-        return (2 * torch.rand(self.points, self.task.channels, generator=generator, dtype=dtype) - 1) * bounds
+        size = (self.points, self.task.channels)
+        unit = points(*size) if self.fixed else shifted_points(*size, generator)
+        return (2 * unit - 1).to(dtype) * torch.tensor(self.bounds, dtype=dtype)
 
     def silent(self) -> float:
         r"""The loss of a network without weights and with f(0) = 0: $\sum_c s_c^2\gamma_c^2 z_{max,c}^2 / 3$."""

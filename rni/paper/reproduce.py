@@ -89,14 +89,12 @@ def reproduce(
     with runs_progress(list(specifications.values()), root) as on_event:
         runs = compute_all(specifications.values(), root, executor, on_event)
     failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
-    outcomes = measure_all(chosen, profile, root, executor, failed)
+    outcomes = measure_all(chosen, profile, root, executor, failed, out)
     shared: set[str] = set()
     for outcome in outcomes:
         own = {specification.key() for specification in outcome.specifications} - shared - finished
         outcome.training = sum(runs[key].seconds for key in own)
         shared |= own
-        if not outcome.failure:
-            write_figure(outcome, out)
     write_claims(outcomes, out / "claims.json")
     summary = {
         "profile": profile,
@@ -124,12 +122,20 @@ def judge(outcome: Outcome) -> None:
 
 
 def measure_all(
-    chosen: Sequence[Figure], profile: Profile, store: Path, executor: Executor, failed_runs: Mapping[str, str]
+    chosen: Sequence[Figure],
+    profile: Profile,
+    store: Path,
+    executor: Executor,
+    failed_runs: Mapping[str, str],
+    out: Path,
 ) -> list[Outcome]:
-    """Measure each figure whose runs are finished, beside each other; a failure is the figure's own."""
+    """Measure each figure whose runs are finished, beside each other, and draw it; a failure is the figure's own.
+
+    First those that need no runs, because they compute everything themselves, then those of most networks.
+    """
     outcomes = [Outcome(figure, list(figure.runs(profile))) for figure in chosen]
     waiting: dict[Future, Outcome] = {}
-    for outcome in outcomes:
+    for outcome in sorted(outcomes, key=lambda each: -len(each.specifications) or -np.inf):
         reasons = [failed_runs[s.key()] for s in outcome.specifications if s.key() in failed_runs]
         if reasons:
             outcome.failure = f"{len(reasons)} of {len(outcome.specifications)} runs failed: {reasons[0]}"
@@ -140,6 +146,7 @@ def measure_all(
         try:
             outcome.measured, outcome.seconds = future.result()
             judge(outcome)
+            write_figure(outcome, out)
         except Exception as error:  # a figure that fails is a red line in the report, not the end of the others
             outcome.failure = " ".join(f"{type(error).__name__}: {error}".split())
         print(f"{outcome.figure.id}: {outcome.failure or f'measured in {outcome.seconds:.1f} s'}", file=sys.stderr)

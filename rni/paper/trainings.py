@@ -20,7 +20,8 @@ def networks(
     """One network for each seed, n neurons, scale 1, from W = 0."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     if weights is None:
-        weights = factored(profile) if (activation, loss) == ("relu", "batch") and channels <= 2 else "dense"
+        stays_low = loss == "proxy" or channels <= 2 if activation == "relu" else channels == 1
+        weights = factored(profile) if stays_low else "dense"
     raw: dict[str, Any] = {
         "task": {"decays": decays},
         "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},
@@ -43,14 +44,16 @@ def _training(profile: Profile, activation: str, loss: str, channels: int) -> di
     authors do, and for several channels with sequences of 5 steps, which reach the larger integrals.
     """
     if activation == "relu" and loss == "batch":
-        return {"steps": 3500 if channels <= 2 else 3000}
+        return {"steps": 3500 if channels <= 2 else 3000, "batch": 16 if channels == 1 else 32}
     if activation == "relu":
-        return {"stop_loss": 1e-9} if channels == 1 else {"points": 64, "steps": 1500}
+        return {"stop_loss": 1e-9} if channels == 1 else {"points": 32, "steps": 1500}
     if loss == "batch" and channels == 1:
         return {"learning_rate": 0.25 / 27, "schedule": "warmup", "train": "recurrent+decoders"}
     if loss == "batch":
-        return {"duration": 5, "steps": 3000, "learning_rate": 0.5 / 125, "train": "recurrent+decoders"}
-    falling = {"points": 64, "schedule": "cosine", "steps": 4000 if channels == 5 else 2000}
+        batch = 16 if channels == 2 else 32
+        longer = {"duration": 5, "steps": 3000, "batch": batch, "learning_rate": 0.5 / 125}
+        return longer | {"train": "recurrent+decoders"}
+    falling = {"points": 32, "schedule": "cosine", "steps": 4000 if channels == 5 else 2000}
     if channels == 1:
         return falling | {"learning_rate": 0.02}
     return falling | {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons}

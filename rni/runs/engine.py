@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
 GRACE = 5.0  # seconds for a worker to save what it computes when it is no longer wanted
+EXPECTED = 5000  # steps at most, for the time left, of a run that ends at a loss: nobody knows how many it needs
 TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 
@@ -113,9 +114,11 @@ def cost(specification: Specification) -> float:
     """Roughly how long a run takes, in multiplications."""
     training, neurons = specification.training, specification.network.neurons
     channels = len(specification.task.decays)
-    rows = {"batch": training.batch * training.duration, "proxy": training.points, "averaged": channels}[training.loss]
+    points = 2 if specification.exact_proxy() else training.points
+    rows = {"batch": training.batch * training.duration, "proxy": points, "averaged": channels}[training.loss]
     columns = min(neurons, 100) if specification.network.weights.name == "lowrank" else neurons
-    return float(training.steps) * (rows + 16) * neurons * columns
+    steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
+    return float(steps) * (rows + 16) * neurons * columns
 
 
 def local(workers: int | None = None) -> Executor:

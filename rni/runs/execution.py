@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rni.losses import AveragedLoss
+from rni.losses import AveragedLoss, ReLUProxyLoss
 from rni.network import Network
 from rni.runs.specification import Specification
-from rni.training import Checkpoint, train_reduced
+from rni.training import Checkpoint, train_reduced, train_two_points
 from rni.training import train as descend
 from rni.training.descent import Callback
 from rni.training.optimizers import OPTIMIZERS
@@ -33,16 +33,13 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
     options: dict[str, Any] = training.model_dump(include={"learning_rate", "schedule", "steps", "stop_loss"})
     options |= {"callbacks": callbacks, "checkpoint": kept}
-    if isinstance(loss, AveragedLoss) and _stays_in_the_span(specification):
-        losses = train_reduced(net, loss, **options)
+    plain = training.optimizer == "sgd" and training.train == "recurrent"
+    form = specification.network.weights.name
+    if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
+        losses = train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors
+    elif isinstance(loss, ReLUProxyLoss) and plain and form == "lowrank":
+        losses = train_two_points(net, loss, **options)
     else:
         optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
         losses = descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)
     return Result(specification, net, losses)
-
-
-def _stays_in_the_span(specification: Specification) -> bool:
-    """Whether a linear network's W is, all along, in the span of its vectors, where training does not depend on n."""
-    network, training = specification.network, specification.training
-    started = network.initial_radius == 0 and network.weights.name == "dense"
-    return started and training.optimizer == "sgd" and training.train == "recurrent"

@@ -133,7 +133,7 @@ class Training(Part):
     duration: Annotated[int, Field(ge=1, le=10_000)] = 3
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 32
     correlation: Numbers = ()
-    points: Annotated[int, Field(ge=1, le=1_000_000)] = 256
+    points: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     bounds: Numbers = ()
     current_weight: Annotated[float, Field(ge=0)] = 1.0
     optimizer: Literal["sgd", "adam"] = "sgd"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rni.losses import Loss
     from rni.network import Network
 
-FORMAT = 2  # part of every run's hash: raise it when the same specification comes to mean another result
+FORMAT = 3  # part of every run's hash: raise it when the same specification comes to mean another result
 
 
 class Specification(Part):
@@ -83,7 +83,8 @@ class Specification(Part):
         r"""Learning rate and schedule where they are left open.
 
         Descent warms up to $2 / (s^2 T^3)$, four times the authors' constant rate in the paper's normalisation: from
-        there on the current manifold is flatter and the integrals are better for the same work. On the proxy loss it
+        there on the current manifold is flatter and the integrals are better for the same work; less from T = 5 on,
+        where small batches would make it unstable. On the proxy loss it
         keeps the authors' 0.05 for z = +-1, in proportion to the mean of z^2 elsewhere. Adam: 5e-4.
         """
         training = self.training
@@ -93,10 +94,10 @@ class Specification(Part):
         rate = 5e-4
         if descent and training.loss == "proxy":
             rate = 0.05 / max(1.0, scale**2)
-            if not self._exact_proxy():
+            if not self.exact_proxy():
                 rate *= 6 / max(training.bounds or (1 / (1 - decay) for decay in self.task.decays)) ** 2
         elif descent:
-            rate = 2 / (scale**2 * training.duration**3)
+            rate = 2 / (scale**2 * training.duration**3) * min(1, 5 / training.duration)
         return {
             "learning_rate": training.learning_rate or rate,
             "schedule": training.schedule or ("warmup" if warm else "constant"),
@@ -108,7 +109,7 @@ class Specification(Part):
         The noise of drawn inputs fills W with singular values below about $10^{-4}\sigma_1$, which cost time and do
         nothing: without them the losses and r are those of dense weights.
         """
-        noisy = self.training.loss == "batch" or (self.training.loss == "proxy" and not self._exact_proxy())
+        noisy = self.training.loss == "batch" or (self.training.loss == "proxy" and not self.exact_proxy())
         return weights.model_copy(update={"tolerance": weights.tolerance or (1e-4 if noisy else 1e-8)})
 
     @classmethod
@@ -189,12 +190,12 @@ class Specification(Part):
         if training.loss == "averaged":
             return AveragedLoss(task, training.duration, covariance)
         if training.loss == "proxy":
-            if self._exact_proxy():
+            if self.exact_proxy():
                 return ReLUProxyLoss(task)
             return ProxyLoss(task, training.points, training.bounds or None, training.current_weight)
         return BatchLoss(task, training.duration, training.batch, covariance)
 
-    def _exact_proxy(self) -> bool:
+    def exact_proxy(self) -> bool:
         """Two points stand for all where both terms of the proxy are homogeneous and weigh the same."""
         training = self.training
         exact = self.network.activation.name == "relu" and len(self.task.decays) == 1

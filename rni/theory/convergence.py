@@ -107,11 +107,11 @@ def fastest_convergence(space: Plane, decay: float, scale: float, duration: int,
             continue
         centre, half_width = 0.0, 25.0
         for _ in range(3):
-            logit = torch.linspace(centre - half_width, centre + half_width, 601, dtype=torch.float64)
+            logit = torch.linspace(centre - half_width, centre + half_width, 201, dtype=torch.float64)
             angles = low + (high - low) * torch.sigmoid(logit)
             numbers = condition_number(angles, space, decay, scale, duration, covariance).nan_to_num(inf)
             index = int(numbers.argmin())
-            centre, half_width = logit[index].item(), half_width / 100
+            centre, half_width = logit[index].item(), half_width / 40
             best = min(best, (numbers[index].item(), angles[index].item()))
     angle = best[1]
     omega = rank_one(space, decay, scale, angle)

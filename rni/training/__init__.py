@@ -1,7 +1,8 @@
-"""Training: plain descent and Adam, with checkpoints; linear networks in the span of their vectors."""
+"""Training: plain descent and Adam, with checkpoints; faster ways for linear networks and for the ReLU proxy."""
 
 from rni.training.checkpoint import Checkpoint as Checkpoint
 from rni.training.descent import train as train
 from rni.training.optimizers import Adam as Adam
 from rni.training.optimizers import GradientDescent as GradientDescent
 from rni.training.reduced import train_reduced as train_reduced
+from rni.training.two_points import train_two_points as train_two_points

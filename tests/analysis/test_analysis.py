@@ -42,6 +42,17 @@ def test_currents_without_structure_have_the_null_ratio(generator):
     assert ratio == pytest.approx(null_ratio(n, 2) / mean_over_rms, rel=0.12)
 
 
+@pytest.mark.parametrize("factored", [False, True])
+def test_a_few_singular_values_and_vectors_are_the_first_of_all(generator, factored):
+    left, right = torch.randn(2, 90, 30, generator=generator, dtype=torch.float64)
+    left *= torch.logspace(0, -2, 30, dtype=torch.float64)
+    weights = LowRank(left, right) if factored else Dense(left @ right.T)
+    few, whole = svd(weights, 5), svd(weights)
+    torch.testing.assert_close(few.values, whole.values[:5], rtol=1e-7, atol=0)
+    for found, exact in ((few.left, whole.left), (few.right, whole.right)):
+        assert (found * exact[:, :5]).sum(0).abs().min() > 1 - 1e-8
+
+
 def test_svd_of_factors_is_the_svd_of_the_matrix(generator):
     left, right = (torch.randn(50, 3, generator=generator, dtype=torch.float64) for _ in range(2))
     factored, dense = svd(LowRank(left, right)), svd(Dense(left @ right.T))

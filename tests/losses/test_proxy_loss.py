@@ -30,6 +30,17 @@ def test_inputs_that_leave_the_range_are_warned_of():
         loss.check_range(x)
 
 
+def test_points_are_drawn_anew_within_the_box_and_cover_it_evenly():
+    loss, generator = ProxyLoss(Integration((0.9, 0.8)), points=32, bounds=(3.0, 1.0)), torch.Generator().manual_seed(0)
+    draws = torch.stack([loss.draw(generator) for _ in range(200)])
+    assert not torch.equal(draws[0], draws[1])
+    assert (draws.abs().amax((0, 1)) <= torch.tensor(loss.bounds)).all()
+    powers = 3 * (draws / torch.tensor(loss.bounds)).square().mean(1)
+    independent = (4 / 5 / 32) ** 0.5  # the deviation of that for independent points
+    torch.testing.assert_close(powers.mean(0), torch.ones(2), atol=0.02, rtol=0)
+    assert (powers.std(0) < independent / 3).all()
+
+
 def test_the_two_point_loss_of_a_relu_network_is_the_box_loss_up_to_a_factor():
     """Both terms are homogeneous of degree 2 in z: over [-b, b] they have the mean b^2/6 of their sum at z = +-1."""
     specification = Specification.parse({"task": {"decays": [0.9]}, "network": {"neurons": 50, "initial_radius": 0.8}})

@@ -29,7 +29,7 @@ def small(channels, steps):
 
 @pytest.fixture(scope="module")
 def one():
-    return small(1, 500)
+    return small(1, 800)
 
 
 @pytest.fixture(scope="module")

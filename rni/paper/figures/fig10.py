@@ -55,7 +55,7 @@ def examine(net: Network) -> dict[str, np.ndarray]:
 
     Inputs come with their opposites, so that the integrals are spread alike over both sides of any line through 0.
     """
-    directions = svd(net.recurrent).left[:, : net.channels].double()
+    directions = svd(net.recurrent, net.channels).left.double()
     x = white_noise(TRAJECTORIES // 2, DURATION, net.channels, torch.Generator().manual_seed(0))
     x = torch.cat([x, -x])
     y = net.task.targets(x.double()).flatten(0, 1)
@@ -201,7 +201,7 @@ FIGURE = Figure(
     rf"integrals, on white noise of {DURATION} steps, with the line on which its current changes sign. B to D: "
     r"angles of the selectivity vectors of all neurons of all networks; dotted: uniform. ReLU: decays 0.995 and 0.993, "
     r"batch loss; sigmoid: decays 0.8 and 0.75, proxy loss, in C as the authors train (mean over neurons of the "
-    r"current term, Adam at a constant rate, 1000 steps), in D the networks of Table 1.",
+    r"current term, Adam at a constant rate, 1000 steps, 64 points), in D the networks of Table 1.",
     runs=lambda profile: [
         *specifications(profile, "relu"),
         *specifications(profile, "sigmoid"),

@@ -68,7 +68,7 @@ def specifications(profile: Profile) -> list[Specification]:
 @torch.no_grad()
 def examine(net: Network) -> dict[str, Any]:
     """Spectrum, sign mode, errors on white noise of 200 steps, of W and of W cut to D + 1 modes, and Dale's law."""
-    channels, found = net.channels, svd(net.recurrent)
+    channels, found = net.channels, svd(net.recurrent, SHOWN)
     file = saved(net)
     signs = file.get("signs", torch.ones(net.neurons))
     leading = found.left[:, : channels + 1], found.right[:, : channels + 1]

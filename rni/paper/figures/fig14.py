@@ -88,7 +88,7 @@ def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Conv
 
 def measure(runs: Runs, profile: Profile) -> Measured:
     scales = np.geomspace(1e-3, 10, 21 if profile.quick else 50)
-    seeds = profile.seeds(20)
+    seeds = profile.seeds(10)
     curves = {
         setting: [[fastest(space, s).condition_number for s in scales] for space in map(setting.drawn, range(seeds))]
         for setting in set(SETTINGS)

@@ -32,7 +32,7 @@ def specification(profile: Profile, loss: str = "proxy", seed: int = 0) -> Speci
         "train": "recurrent+decoders",
     }
     training |= (
-        {"points": 128, "current_weight": 0.1, "steps": 1500}
+        {"points": 64, "current_weight": 0.1, "steps": 1500}
         if loss == "proxy"
         else {"duration": 10, "batch": 32, "steps": 1000}
     )

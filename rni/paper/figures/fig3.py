@@ -11,7 +11,7 @@ from rni.network import Network
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import POPULATIONS, TARGET, legend, panels
-from rni.paper.trainings import networks
+from rni.paper.trainings import factored, networks
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
@@ -20,7 +20,8 @@ def specifications(profile: Profile, loss: str = "batch") -> list[Specification]
     """ReLU, one channel, decay 0.995, scale 1, from W = 0, for 10 seeds."""
     if loss == "batch":
         return networks(profile, "relu", "batch", 1, 10)
-    raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": {"neurons": profile.neurons}}
+    network = {"neurons": profile.neurons, "weights": factored(profile)}
+    raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": network}
     return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10))]
 
 

@@ -7,17 +7,19 @@ from matplotlib.figure import Figure as Drawing
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import CHANNELS, POPULATIONS, TARGET, panels
+from rni.paper.trainings import factored
 from rni.runs.specification import Specification
 from rni.task import white_noise
 
 
-def specification(profile: Profile) -> Specification:
+def specification(profile: Profile, seed: int = 0) -> Specification:
     """ReLU, one channel, decay 0.995, scale 2, batch descent on sequences of 3 steps from W = 0."""
     return Specification.parse(
         {
+            "seed": seed,
             "task": {"decays": [0.995], "scales": [2.0]},
-            "network": {"neurons": profile.neurons},
-            "training": {"learning_rate": 1 / 27, "schedule": "warmup"},
+            "network": {"neurons": profile.neurons, "weights": factored(profile)},
+            "training": {"learning_rate": 0.025, "schedule": "cosine"},
         }
     )
 

@@ -29,7 +29,7 @@ def examine(net: Network, x: Tensor) -> dict[str, np.ndarray]:
     power = currents.double().square().sum(0)
     activity = net.f(currents)
     near = [activity[(y[:, 0] - value).abs() < BIN / 2].mean(0) for value in VALUES]
-    values = svd(net.recurrent).values
+    values = svd(net.recurrent, 2).values
     long = bursts(8, LENGTHS[1], 1, torch.Generator().manual_seed(1))
     return {
         "explained": (1 - ((1 - fit.explained) * power).sum() / power.sum()).numpy(),

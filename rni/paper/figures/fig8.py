@@ -43,7 +43,7 @@ def sampled(net: Network, directions: Tensor, inputs: Tensor) -> tuple[Tensor, T
 
 def examine(net: Network) -> dict[str, np.ndarray]:
     """Coordinates at some samples; R and R2 for each kind of input."""
-    directions = svd(net.recurrent).left[:, : net.channels]
+    directions = svd(net.recurrent, net.channels).left
     generator = torch.Generator().manual_seed(0)
     samples = {
         name: sampled(net, directions, draw(TRAJECTORIES, DURATION, net.channels, generator))

@@ -43,7 +43,8 @@ def by_trained(profile: Profile) -> list[Specification]:
 
     Trained decoders grow, and with them the curvature: the warm-up's larger rate would diverge.
     """
-    return [specification(profile, train=trained, learning_rate=0.5 / 27) for trained in TRAINED]
+    form = factored(profile)
+    return [specification(profile, form, train=trained, learning_rate=0.5 / 27) for trained in TRAINED]
 
 
 def measure(runs: Runs, profile: Profile) -> Measured:

@@ -48,7 +48,7 @@ def by_size(profile: Profile) -> list[list[Specification]]:
 
 def by_decay(profile: Profile) -> list[list[Specification]]:
     """For each decay: all integrals of inputs up to 1; integrals in the same range for all decays; ReLU."""
-    adam = {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons, "schedule": "cosine", "points": 64}
+    adam = {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons, "schedule": "cosine", "points": 32}
 
     def specification(decay: float, activation: str, **training: Any) -> Specification:
         network = {"neurons": profile.neurons, "activation": activation}

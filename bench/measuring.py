@@ -1,0 +1,83 @@
+"""What the parts of the benchmark share. Ratios are of one run, because machines are shared and noisy."""
+
+import multiprocessing
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import torch
+
+import rni
+
+Lines = Iterator[str]
+DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)
+AUTHORS_BATCH, AUTHORS_STEPS = 4096, 5000
+
+
+def machine() -> str:
+    """What the numbers were measured on."""
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    return f"{platform.machine()}, {os.cpu_count()} cores{load}, {versions}"
+
+
+def memory() -> float:
+    """The high-water mark of this process, GB."""
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def milliseconds(step: Callable[[], object], before: int = 2, seconds: float = 3.0) -> float:
+    """Of processor time a call, the mean over some seconds: other work on the machine changes it little."""
+    for _ in range(before):
+        step()
+    count, begun = 0, time.process_time()
+    while time.process_time() - begun < seconds:
+        step()
+        count += 1
+    return 1e3 * (time.process_time() - begun) / count
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function's value, from a fresh process on one thread: its memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def straightforward(neurons: int, batch: int = AUTHORS_BATCH, duration: int = 3) -> Callable[[], None]:
+    """A step of the paper's training written the plain way: autograd, a Python loop over time, W as a parameter."""
+    encoder, decoder = (vector[:, 0].float() for vector in rni.vectors.independent(neurons, 1))
+    weights = torch.zeros(neurons, neurons, requires_grad=True)
+    sgd = torch.optim.SGD([weights], lr=0.5)
+
+    def step() -> None:
+        x = torch.randn(batch, duration)
+        h, target = torch.zeros(batch, neurons), torch.zeros(batch)
+        error = torch.zeros(())
+        for t in range(duration):
+            h = ((h + x[:, t, None] * encoder) @ weights.T).clamp(min=0)
+            target = DECAYS[0] * (target + x[:, t])
+            error = error + (h @ decoder - target).square().mean()
+        sgd.zero_grad()
+        (error / duration**3).backward()
+        sgd.step()
+
+    return step
+
+
+def ours(specification: rni.Specification) -> tuple[rni.Network, Callable[[], None]]:
+    """A network and one step of its training: draw, forward, backward, update."""
+    net, loss, generator = specification.build(), specification.loss(), specification.stream("training")
+    descent = rni.training.GradientDescent()
+    rate = 0.1 * (specification.training.learning_rate or 0)
+
+    def step() -> None:
+        _, gradient = loss.gradient(net, loss.draw(generator))
+        descent.step(net, gradient, rate)
+
+    return net, step
