@@ -101,9 +101,9 @@ FIGURE = Figure(
     order=40,
     title="Currents of a ReLU network",
     section="Non-linear activation: case of a single channel",
-    caption=r"One channel, $s = 2$, $\gamma = 0.995$, batch descent on three steps. A: currents of the neurons with "
-    r"the steepest positive and negative slope against the integral, over 200 steps of white noise. B: alignment of "
-    r"the whole current vector with the image $W e$ of the encoder.",
+    caption=r"One channel, $s = 2$, $\gamma = 0.995$, batch descent on three steps, at a rate that falls to 0. A: "
+    r"currents of the neurons with the steepest positive and negative slope against the integral, over 200 steps of "
+    r"white noise. B: alignment of the whole current vector with the image $W e$ of the encoder.",
     runs=lambda profile: [specification(profile)],
     measure=measure,
     claims=claims,

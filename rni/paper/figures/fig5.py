@@ -107,7 +107,8 @@ FIGURE = Figure(
     title="Patterns of currents",
     section="Non-linear activation: case of a single channel",
     caption=r"Contributions to the currents of the network of Figure 4 ($s = 2$), neuron by neuron, coloured by "
-    r"population. Left: $W L_-$ against $W L_+$. Right: $W e$ against $W L_+$. Dashed: exact integration.",
+    r"population. Left: $W L_-$ against $W L_+$. Right: $W e$ against $W L_+$. Dashed: exact integration. Slopes "
+    r"differ by some percent from one training to the next; the claims are about their mean over all networks.",
     runs=lambda profile: [specification(profile, seed) for seed in range(profile.seeds(NETWORKS))],
     measure=measure,
     claims=claims,
