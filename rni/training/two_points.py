@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from rni.errors import InputError
 from rni.losses import Gradient, ReLUProxyLoss
 from rni.network import Network
 from rni.training.checkpoint import Checkpoint
@@ -49,7 +50,9 @@ class _TwoPoints:
     """The loss and the optimizer, which share A and B."""
 
     def __init__(self, net: Network, loss: ReLUProxyLoss):
-        assert isinstance(net.recurrent, LowRank)
+        if not isinstance(net.recurrent, LowRank) or net.f.name != "relu":
+            found = f"{type(net.recurrent).__name__}, {net.f.name!r}"
+            raise InputError(f"weights, activation: {found}; allowed: LowRank and 'relu' for descent on two points")
         self.loss, self.silent, self.value = loss, loss.silent, loss.value
         self.weights = net.recurrent
         self.encoder, self.decoder = (vectors.detach()[:, 0].numpy() for vectors in (net.encoders, net.decoders))

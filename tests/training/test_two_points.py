@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rni import Specification, run
+from rni import InputError, Specification, run
 from rni.training import train, train_two_points
 from rni.weights import LowRank
 
@@ -42,6 +42,14 @@ def test_it_starts_from_any_factors():
         net.recurrent = LowRank(*factors)
         found.append(method(net, spec.loss(), learning_rate=0.01, steps=50))
     assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{"weights": "dense"}, {"activation": "tanh"}])
+def test_other_networks_are_refused(changes):
+    raw = specification().model_dump(mode="json", exclude={"training"})
+    net = Specification.parse(raw | {"network": raw["network"] | changes, "training": {"steps": 10}}).build()
+    with pytest.raises(InputError, match="LowRank and 'relu'"):
+        train_two_points(net, specification().loss(), learning_rate=0.01, steps=1)
 
 
 def test_callbacks_see_the_network_of_each_step():
