@@ -53,9 +53,8 @@ class BatchLoss:
         # One row for each time and sequence: t = 1, ..., T - 1, and t = 0 last, where D rows will be enough. So time t
         # is block t - 1, for t = 0 as well.
         rows, terms = duration * batch, (duration - 1) * batch + channels
-        currents = encoders.new_empty(rows, net.neurons)
         fed = encoders.new_empty(terms, net.neurons)  # h_{t-1} + x_t e
-        nu, into = currents.split(batch), fed.split(batch)
+        nu, into = encoders.new_empty(rows, net.neurons).split(batch), fed.split(batch)
         states = list(nu)
         torch.mm(x[0], w(encoders.T), out=nu[-1])
         states[-1] = f(nu[-1])
@@ -64,19 +63,19 @@ class BatchLoss:
             w(into[t - 1], out=nu[t - 1])
             states[t - 1] = f(nu[t - 1])
         fed[-channels:] = encoders.T
-        h = torch.cat(states)
-        residuals = torch.addmm(torch.cat([*targets[1:], targets[0]]), h, decoders, beta=-1)
+        pairs = zip([*targets[1:], targets[0]], states, strict=True)
+        residuals = torch.cat([torch.addmm(target, h, decoders, beta=-1) for target, h in pairs])
         loss = float(residuals.square().sum()) / batch
 
         errors = encoders.new_empty(max(rows, terms), net.neurons)
-        delta, slopes = errors[:rows].split(batch), f.derivative(currents).split(batch)
+        delta = errors[:rows].split(batch)
         torch.mm(residuals, decoders.T * (2 / batch), out=errors[:rows])
         for t in range(duration - 1, 0, -1):
-            delta[t - 1].mul_(slopes[t - 1])
+            delta[t - 1].mul_(f.derivative(nu[t - 1]))
             w.pull_back(delta[t - 1], onto=delta[t - 2])
-        delta[-1].mul_(slopes[-1])
+        delta[-1].mul_(f.derivative(nu[-1]))
         first = x[0].T @ delta[-1]
-        decoder_gradient = h.T @ residuals * (2 / batch) if train != "recurrent" else None
+        decoder_gradient = torch.cat(states).T @ residuals * (2 / batch) if train != "recurrent" else None
         encoder_gradient = None
         if train == "all":
             driven = sum((x[t].T @ delta[t - 1] for t in range(1, duration)), first)
