@@ -158,6 +158,7 @@ def test_the_longest_run_comes_first():
     by_cost = sorted([*SEVERAL, *LONG, specification(duration=30)], key=cost, reverse=True)
     assert by_cost[0] in LONG
     assert by_cost[2] == specification(duration=30)
+    assert cost(specification(steps=10**6, stop_loss=1e-9)) == cost(specification(steps=engine.EXPECTED))
 
 
 SCRIPT = """

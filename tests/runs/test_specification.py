@@ -16,6 +16,8 @@ def test_every_field_but_the_decays_has_a_default():
     assert specification.network.neurons == 1000
     assert specification.task.scales == (1.0,)
     assert specification.training.learning_rate == pytest.approx(2 / 27)
+    longer = Specification.parse(MINIMAL | {"training": {"duration": 10}})
+    assert longer.training.learning_rate == pytest.approx(1e-3)
     assert specification.training.schedule == "warmup"
     given = Specification.parse(MINIMAL | {"training": {"learning_rate": 0.0185}})
     assert given.training.schedule == "constant"

@@ -34,8 +34,9 @@ def _trained(method, spec, schedule):
 
 
 def test_it_starts_from_any_factors():
-    """More of them than there is room for at first."""
+    """More of them than there is room for at first, and neurons without any current, where the slope is 1/2."""
     factors = torch.randn(2, 60, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 20
+    factors[0, :5] = 0
     spec, found = specification(), []
     for method in (train, train_two_points):
         net = spec.build()
