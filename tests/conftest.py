@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 
@@ -5,6 +7,7 @@ import rni
 from rni import vectors
 
 torch.set_num_threads(1)  # small products are slower on several threads
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start: other tests run beside them
 
 
 @pytest.fixture

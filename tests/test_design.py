@@ -132,7 +132,7 @@ def test_nearest_nonnegative_is_a_projection_onto_the_constraints(generator):
     torch.testing.assert_close(a.T @ rho, b)
     assert rho.min() == 0
     active = rho > 0
-    multipliers = torch.linalg.lstsq(a[active], (rho - start)[active, None]).solution[:, 0]
+    multipliers = torch.linalg.lstsq(a[active], (rho - start)[active, None], driver="gelsd").solution[:, 0]
     torch.testing.assert_close((start + a @ multipliers).clamp(min=0), rho)
     assert nearest_nonnegative(start, a.abs(), -torch.ones(6).double()) is None
 

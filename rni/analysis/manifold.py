@@ -56,7 +56,8 @@ def linear_map(values: Tensor, integrals: Tensor) -> LinearMap:
     variance; it is not a number for a value that is 0 throughout.
     """
     require_integrals(integrals, values=values)
-    solution = torch.linalg.lstsq(integrals, values).solution
+    # the default driver (gelsy) reads memory that nobody set, and its answer is wrong once in a while
+    solution = torch.linalg.lstsq(integrals, values, driver="gelsd").solution
     return LinearMap(solution.T, explained(values, integrals @ solution))
 
 

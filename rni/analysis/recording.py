@@ -72,7 +72,7 @@ def fit_integrals(signals: Tensor, inputs: Tensor) -> Fit:
             break
     shares = candidates.new_tensor([added(z) - added(z[:, [k for k in channels if k != c]]) for c in channels])
     kept = shares > 1e-9
-    gains = torch.linalg.lstsq(z, rest).solution.T * kept
+    gains = torch.linalg.lstsq(z, rest, driver="gelsd").solution.T * kept
     explained = 1 - float(rest.square().sum()) / total + added(z)
     effective = torch.where(kept, candidates.new_tensor(decays), candidates[0])
     return Fit(effective, gains, shares, explained, candidates, profile)

@@ -129,7 +129,7 @@ def test_a_network_of_null_proxy_loss_integrates_sequences_of_any_length(generat
     # W = l r' with l = a d+ - b d-, such that d.f(+-l) = +-s, and r: r.e = gamma, r.f(l) = gamma, r.f(-l) = -gamma
     plus, minus = scale * positive / (d @ positive), -scale * negative / (d @ negative)
     rows = torch.stack([e, plus, minus])
-    right = torch.linalg.lstsq(rows, torch.tensor([decay, decay, -decay], dtype=torch.float64)).solution
+    right = torch.linalg.lstsq(rows, rows.new_tensor([decay, decay, -decay]), driver="gelsd").solution
     net = Network(task, e[:, None], d[:, None], torch.outer(plus - minus, right), "relu")
     exact = ReLUProxyLoss(task)
     assert exact.value(net, exact.draw(dtype=torch.float64)).item() < 1e-24
