@@ -53,7 +53,8 @@ def _training(profile: Profile, activation: str, loss: str, channels: int) -> di
         batch = 16 if channels == 2 else 32
         longer = {"duration": 5, "steps": 3000, "batch": batch, "learning_rate": 0.5 / 125}
         return longer | {"train": "recurrent+decoders"}
-    falling = {"points": 32, "schedule": "cosine", "steps": 4000 if channels == 5 else 2000}
+    points = 64 if profile.quick and channels == 5 else 32  # few neurons need more
+    falling = {"points": points, "schedule": "cosine", "steps": 4000 if channels == 5 else 2000}
     if channels == 1:
         return falling | {"learning_rate": 0.02}
     return falling | {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons}

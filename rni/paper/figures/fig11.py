@@ -36,7 +36,7 @@ def specifications(profile: Profile, variant: str) -> list[Specification]:
         "network": {"neurons": profile.neurons, "vectors": vectors, "weights": factored(profile)},
         "training": {"duration": 4, "batch": 16, "steps": 2000},
     }
-    return [Specification.parse(raw | {"seed": seed}) for seed in range(1 if profile.quick else 2)]
+    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(2))]
 
 
 def outside_blocks(w: np.ndarray) -> float:

@@ -31,7 +31,7 @@ def by_duration(profile: Profile) -> list[list[Specification]]:
 
     Adam's steps have the same size in every weight, so that its rate goes with 1 / n and has to fall in the end.
     """
-    steps = 2000 if profile.quick else 5000
+    steps = 3000 if profile.quick else 5000
     adam = {"optimizer": "adam", "learning_rate": 0.1 / profile.neurons, "schedule": "cosine"}
     both: tuple[dict[str, Any], ...] = ({"weights": factored(profile)}, adam)
     lengths: list[dict[str, Any]] = [{"duration": t, "batch": 32 if t < 10 or profile.quick else 16} for t in DURATIONS]
