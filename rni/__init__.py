@@ -7,8 +7,10 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Matrix products that give the same bits with any number of threads. MKL reads this at its first use.
+# Products that give the same bits wherever their arrays lie in memory; and threads that sleep while they wait for each
+# other, since those that spin bring a busy machine to a halt. Both are read when torch is imported.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = "0.1.0"
 

@@ -48,7 +48,6 @@ def train(
     from rni.runs.execution import run
     from rni.weights import Dale
 
-    _match_threads(specification.network.neurons)
     checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
     try:
         with training_progress(specification.training.steps) as report:

@@ -4,8 +4,7 @@ States are rows here, (batch, neurons): `forward` gives $W h$ for each of them, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -147,24 +146,12 @@ class LowRank(Weights):
         c scales the columns, and $R_l\,c\,R_r^\dagger = u\,\sigma\,v^\dagger$ is small. Neither Q is formed, since
         $WV = l\,(c\,R_r^\dagger v)$ and $V = W^\dagger U/\sigma = r\,(c\,R_l^\dagger u/\sigma)$.
         """
-        with _one_thread():
-            r_left, r_right = _triangle(left) * c, _triangle(right)
-            u, values, v = torch.linalg.svd(r_left @ r_right.T)
+        r_left, r_right = _triangle(left) * c, _triangle(right)
+        u, values, v = torch.linalg.svd(r_left @ r_right.T)
         floor = max(self.tolerance, 10 * torch.finfo(values.dtype).eps)
         kept = values > floor * values[:1]
         self.left.data = _combine(v[kept] @ (r_right * c), left).T
         self.right.data = _combine((u[:, kept] / values[kept]).T @ r_left, right).T
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """For LAPACK, whose rounding depends on the number of threads: the same run should give the same bits with any."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _triangle(blocks: tuple[Tensor, ...], neurons: int = 2048) -> Tensor:

@@ -1,18 +1,9 @@
 """The normal size, with the default training: what the paper reports for batch descent from W = 0."""
 
-import pytest
 import torch
 
 from rni import Specification, analyze, run
 from rni.task import white_noise
-
-
-@pytest.fixture(scope="module", autouse=True)
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 def trained(decays, **training):

@@ -25,6 +25,7 @@ from rni.runs.engine import compute_all
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 from rni.runs.store import Store
+from rni.threads import threads
 
 
 def all_figures() -> dict[str, Figure]:
@@ -108,11 +109,9 @@ def reproduce(
 
 def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, float]:
     """A figure's measurements and the seconds they took: what a worker does."""
-    import torch
-
-    torch.set_num_threads(1)  # the same bits anywhere
     begun = time.perf_counter()
-    measured = all_figures()[name].measure(StoredRuns(Store(store)), profile)
+    with threads(1):  # the same bits anywhere
+        measured = all_figures()[name].measure(StoredRuns(Store(store)), profile)
     return measured, time.perf_counter() - begun
 
 

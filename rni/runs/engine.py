@@ -95,9 +95,6 @@ def compute_all(
 
 def compute(specification: Specification, store_root: Path) -> Outcome:
     """Compute one run through the store; what a worker does."""
-    import torch
-
-    torch.set_num_threads(1)  # for the workers of a cluster, which somebody else started
     begun, key, name, reason = time.monotonic(), specification.key(), label(specification), None
     try:
         with reported(store_root, key, name, specification.training.steps) as report:

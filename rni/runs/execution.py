@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rni.losses import AveragedLoss, ReLUProxyLoss
+from rni.losses import AveragedLoss, Loss, ReLUProxyLoss
 from rni.network import Network
 from rni.runs.specification import Specification
+from rni.threads import threads
 from rni.training import Checkpoint, train_reduced, train_two_points
 from rni.training import train as descend
 from rni.training.descent import Callback
@@ -28,18 +29,21 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
 
     The file stays: whoever keeps the result removes it then, so that a kill in between costs little.
     """
-    training = specification.training
-    net, loss = specification.build(), specification.loss()
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
-    options: dict[str, Any] = training.model_dump(include={"learning_rate", "schedule", "steps", "stop_loss"})
-    options |= {"callbacks": callbacks, "checkpoint": kept}
-    plain = training.optimizer == "sgd" and training.train == "recurrent"
-    form = specification.network.weights.name
-    if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
-        losses = train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors
-    elif isinstance(loss, ReLUProxyLoss) and plain and form == "lowrank":
-        losses = train_two_points(net, loss, **options)
-    else:
-        optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
-        losses = descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)
+    with threads(specification.training.threads):
+        net, loss = specification.build(), specification.loss()
+        losses = _train(specification, net, loss, callbacks=callbacks, checkpoint=kept)
     return Result(specification, net, losses)
+
+
+def _train(specification: Specification, net: Network, loss: Loss, **options: Any) -> list[float]:
+    """By the fastest way to the same steps."""
+    training, form = specification.training, specification.network.weights.name
+    options |= training.model_dump(include={"learning_rate", "schedule", "steps", "stop_loss"})
+    plain = training.optimizer == "sgd" and training.train == "recurrent"
+    if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
+        return train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors
+    if isinstance(loss, ReLUProxyLoss) and plain and form == "lowrank":
+        return train_two_points(net, loss, **options)
+    optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
+    return descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)

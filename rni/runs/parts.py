@@ -127,7 +127,11 @@ class NetworkPart(Part):
 
 
 class Training(Part):
-    """How it is trained. `learning_rate` is for the paper's loss, summed over time and channels."""
+    """How it is trained. `learning_rate` is for the paper's loss, summed over time and channels.
+
+    `threads`: on which the bits depend, so that they are a field like the others. More than one pays for dense weights
+    of several thousand neurons.
+    """
 
     loss: Literal["batch", "averaged", "proxy"] = "batch"
     duration: Annotated[int, Field(ge=1, le=10_000)] = 3
@@ -142,6 +146,7 @@ class Training(Part):
     steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 5000
     stop_loss: Annotated[float, Field(ge=0)] = 0.0
     train: Literal["recurrent", "recurrent+decoders", "all"] = "recurrent"
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
 
 
 def require(condition: bool, field: str, value: Any, allowed: str) -> None:

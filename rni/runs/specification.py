@@ -149,6 +149,12 @@ class Specification(Part):
 
     def build(self) -> "Network":
         """The network before training."""
+        from rni.threads import threads
+
+        with threads(self.training.threads):
+            return self._build()
+
+    def _build(self) -> "Network":
         import torch
 
         from rni import vectors, weights

@@ -103,19 +103,6 @@ def test_noisy_training_of_all_vectors_goes_on_from_a_checkpoint_to_the_same_bit
     assert all(torch.equal(a, b) for a, b in zip(again.network.parameters(), whole.network.parameters(), strict=True))
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    spec, threads, found = specification("relu", 2, "lowrank", 1000, steps=10), torch.get_num_threads(), []
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            found.append(run(spec).network.recurrent)
-            assert torch.get_num_threads() == count
-    finally:
-        torch.set_num_threads(threads)
-    assert torch.equal(found[0].left, found[1].left)
-    assert torch.equal(found[0].right, found[1].right)
-
-
 def test_trained_vectors_follow_dense_descent_too():
     (exact, *_), (found, *_) = pair("sigmoid", 2, neurons=200, steps=200, train="all")
     torch.testing.assert_close(loss_curve(found), loss_curve(exact), rtol=0.01, atol=0)
