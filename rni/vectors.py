@@ -1,13 +1,19 @@
-r"""Encoders and decoders: pairs of (neurons, channels) matrices in float64, column c for channel c."""
+r"""Encoders and decoders: pairs of (neurons, channels) matrices in float64, column c for channel c.
 
-from collections.abc import Callable, Sequence
+Each kind is a function, and a part of a specification that draws by it.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
+from pydantic import Field, model_validator
 from torch import Generator, Tensor
 
 from rni.errors import InputError
+from rni.part import Family, Part, Positive, require
 
 Norms = float | Sequence[float]
 
@@ -54,13 +60,13 @@ def overlapping(
 
 def orthonormal(neurons: int, channels: int, generator: Generator | None = None) -> Vectors:
     """2D orthonormal vectors: encoders and decoders exactly orthogonal to each other and among themselves."""
-    if neurons < 2 * channels:
-        raise InputError(f"neurons: {neurons}; allowed: at least {2 * channels} for {channels} orthonormal channels")
+    _require_neurons(neurons, channels)
     basis = torch.linalg.qr(_gaussian(neurons, 2 * channels, generator=generator)).Q
     return Vectors(basis[:, :channels].contiguous(), basis[:, channels:].contiguous())
 
 
 SupportKind = Literal["same", "overlap", "disjoint", "decoders"]
+FRACTION = 0.6  # of the neurons, for one of the overlapping supports
 
 
 def on_supports(
@@ -69,7 +75,7 @@ def on_supports(
     generator: Generator | None = None,
     *,
     kind: SupportKind = "same",
-    fraction: float = 0.6,
+    fraction: float = FRACTION,
 ) -> Vectors:
     """Vectors that live on parts of the network, with variance 1 / (support size) (Fig 11).
 
@@ -77,12 +83,7 @@ def on_supports(
     `fraction` n neurons, evenly shifted, so that neighbours share neurons; disjoint: encoder and decoder of every
     channel on different ones of 2D equal parts; decoders: decoders on D equal parts, encoders anywhere.
     """
-    if neurons < 2 * channels:
-        raise InputError(
-            f"neurons: {neurons}; allowed: at least {2 * channels} for the supports of {channels} channels"
-        )
-    if not 1 / channels <= fraction <= 1:
-        raise InputError(f"fraction: {fraction}; allowed: from {1 / channels:.3g} (1 / channels) to 1")
+    _require_supports(neurons, channels, fraction)
     parts = _parts(neurons, channels)
     halves = _parts(neurons, 2 * channels)
     width = round(fraction * neurons)
@@ -101,12 +102,82 @@ def on_supports(
     return Vectors(_supported(neurons, encoder_supports, generator), _supported(neurons, decoder_supports, generator))
 
 
-FAMILIES: dict[str, Callable[..., Vectors]] = {
-    "independent": independent,
-    "overlap": overlapping,
-    "orthonormal": orthonormal,
-    "supports": on_supports,
-}
+class VectorsPart(Part):
+    """Vectors as a part of a specification."""
+
+    name: str
+
+    @abstractmethod
+    def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
+        """Encoders and decoders."""
+
+    def check(self, neurons: int, channels: int) -> None:
+        """Refuse sizes that these vectors can't have."""
+
+
+VECTORS: Family[VectorsPart] = Family()
+
+
+@VECTORS.add
+class Independent(VectorsPart):
+    name: Literal["independent"] = "independent"
+    encoder_norm: Positive = 1.0
+    decoder_norm: Positive = 1.0
+
+    def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
+        norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
+        return independent(neurons, channels, generator, **norms)
+
+
+@VECTORS.add
+class Overlap(VectorsPart):
+    name: Literal["overlap"] = "overlap"
+    value: Annotated[float, Field(ge=0, le=1)]
+    encoder_norm: Positive = 1.0
+    decoder_norm: Positive = 1.0
+
+    def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
+        norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
+        return overlapping(neurons, channels, generator, overlap=self.value, **norms)
+
+
+@VECTORS.add
+class Orthonormal(VectorsPart):
+    name: Literal["orthonormal"] = "orthonormal"
+
+    def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
+        return orthonormal(neurons, channels, generator)
+
+    def check(self, neurons: int, channels: int) -> None:
+        _require_neurons(neurons, channels)
+
+
+@VECTORS.add
+class Supports(VectorsPart):
+    name: Literal["supports"] = "supports"
+    kind: SupportKind = "same"
+    fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        given = self.fraction is not None and self.kind != "overlap"
+        require(not given, "fraction", self.fraction, f"none for the kind {self.kind!r}, only for 'overlap'")
+        return self
+
+    def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
+        return on_supports(neurons, channels, generator, kind=self.kind, fraction=self.fraction or FRACTION)
+
+    def check(self, neurons: int, channels: int) -> None:
+        _require_supports(neurons, channels, self.fraction or FRACTION)
+
+
+def _require_neurons(neurons: int, channels: int) -> None:
+    require(neurons >= 2 * channels, "neurons", neurons, f"at least {2 * channels} for {channels} such channels")
+
+
+def _require_supports(neurons: int, channels: int, fraction: float) -> None:
+    _require_neurons(neurons, channels)
+    require(1 / channels <= fraction <= 1, "fraction", fraction, f"from {1 / channels:.3g} (1 / channels) to 1")
 
 
 def _parts(neurons: int, number: int) -> list[range]:
