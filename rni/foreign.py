@@ -210,7 +210,7 @@ def _weights(tensors: dict[str, Tensor]) -> Weights:
 def _tensor(name: str, values: Any) -> Tensor:
     """Real numbers, at least float32."""
     try:
-        tensor = torch.as_tensor(values).detach().cpu()
+        tensor = torch.as_tensor(values if isinstance(values, Tensor) else np.asarray(values)).detach().cpu()
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{name}: {type(values).__name__}; allowed: an array of numbers") from None
     if tensor.is_complex():

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.activation import Activation
+from rni.activation import Activation, make
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration
@@ -54,7 +54,7 @@ class RNN:
                 raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
         for name, values in tensors.items():
             object.__setattr__(self, name, values.to(like))
-        self.f.to(like)
+        object.__setattr__(self, "f", make(self.f).to(like))
 
     @classmethod
     @torch.no_grad()

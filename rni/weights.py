@@ -51,7 +51,8 @@ class Dense(Weights):
         super().__init__()
         if value.ndim != 2 or value.shape[0] != value.shape[1]:
             raise InputError(f"recurrent: shape {tuple(value.shape)}; allowed: (neurons, neurons)")
-        self.value = nn.Parameter(value.detach().clone())
+        # row by row in memory, however it came: optimisers read it with gradients of that order
+        self.value = nn.Parameter(value.detach().clone(memory_format=torch.contiguous_format))
         self.neurons = len(value)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:

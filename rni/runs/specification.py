@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rni.losses import Loss
     from rni.network import Network
 
-FORMAT = 3  # part of every run's hash: raise it when the same specification comes to mean another result
+FORMAT = 4  # part of every run's hash: raise it when the same specification comes to mean another result
 
 
 class Specification(Part):
@@ -72,7 +72,8 @@ class Specification(Part):
             fraction = network.vectors.fraction
             require(fraction * channels >= 1, "network.vectors.fraction", fraction, f"at least 1 / {channels} channels")
         if isinstance(network.weights, LowRankWeights):
-            require(training.optimizer == "sgd", "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
+            plain = training.optimizer == "sgd" or training.train == "decoders"
+            require(plain, "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
             radius = network.initial_radius
             require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
             object.__setattr__(self, "network", network.model_copy(update={"weights": self._factored(network.weights)}))

@@ -17,7 +17,7 @@ from rni.files import read_tensors, write_tensors
 from rni.network import Network
 from rni.training.optimizers import Optimizer
 
-FORMAT = "rni-checkpoint/1"
+FORMAT = "rni-checkpoint/2"
 
 
 @dataclass

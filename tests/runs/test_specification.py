@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rni import InputError, Specification
+from rni import InputError, Specification, run
 from rni.runs.specification import fields, override
 
 MINIMAL = {"task": {"decays": [0.9]}}
@@ -130,3 +130,37 @@ def test_drawing_for_one_purpose_leaves_the_others_as_they_are():
         for weights in ("dense", "dale")
     )
     assert torch.equal(plain.encoders, dale.encoders)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("loss", ["batch", "averaged", "proxy"])
+def test_decoders_can_be_trained_alone(optimizer, loss):
+    specification = Specification.parse(
+        MINIMAL
+        | {
+            "network": {"neurons": 20, "activation": "linear", "initial_radius": 0.9, "weights": "dale"},
+            "training": {
+                "train": "decoders",
+                "optimizer": optimizer,
+                "loss": loss,
+                "learning_rate": 0.01,
+                "batch": 512,
+                "steps": 50,
+            },
+        }
+    )
+    before, after = specification.build(), run(specification)
+    assert torch.equal(after.network.recurrent.matrix(), before.recurrent.matrix())
+    assert torch.equal(after.network.encoders, before.encoders)
+    assert not torch.equal(after.network.decoders, before.decoders)
+    assert after.losses[-1] < after.losses[0]
+
+
+def test_adam_may_train_the_decoders_of_lowrank_weights():
+    raw = MINIMAL | {"network": {"weights": "lowrank"}, "training": {"optimizer": "adam", "train": "decoders"}}
+    assert Specification.parse(raw).training.optimizer == "adam"
+
+
+def test_parts_to_train_have_known_names():
+    with pytest.raises(InputError, match=r"training\.train: 'recurent'; allowed: .*decoders"):
+        Specification.parse(MINIMAL | {"training": {"train": "recurent"}})
