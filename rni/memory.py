@@ -1,12 +1,16 @@
 """Memory, asked for before it is taken: one line, instead of the allocator's traceback or the kernel's kill."""
 
 import os
-import resource
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
 from rni.errors import InputError
+
+try:
+    import resource
+except ImportError:  # Windows has no such limit
+    resource = None
 
 PROCESSES = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
@@ -35,8 +39,8 @@ def _of_machine() -> float:
 
 
 def _of_process() -> float:
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
+    limit = -1 if resource is None else resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit < 0:
         return inf
     return limit - 1024 * _numbers(PROCESSES / "self/status").get("VmSize:", 0)
 

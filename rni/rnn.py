@@ -47,9 +47,7 @@ class RNN:
             raise InputError(f"decoders: shape {tuple(self.decoders.shape)}; allowed: ({n}, outputs)")
         outputs = () if self.decoders is None else self.decoders.shape[1:]
         if self.offset is not None and self.offset.shape != outputs:
-            raise InputError(
-                f"offset: shape {tuple(self.offset.shape)}; allowed: {tuple(outputs)}, one for each output"
-            )
+            raise InputError(f"offset: shape {tuple(self.offset.shape)}; allowed: {tuple(outputs)}, as outputs")
         parameters = {f"{self.f.name}.{key}": values for key, values in self.f.named_buffers()}
         for name, values in parameters.items():
             if values.ndim and len(values) != n:

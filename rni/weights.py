@@ -233,9 +233,7 @@ def from_tensors(tensors: Mapping[str, Tensor]) -> Weights:
         case ["recurrent", "signs"] if len(given) == 2:
             dale = Dale(given["recurrent"], given["signs"])
             if not torch.equal(dale.matrix(), given["recurrent"]):
-                raise InputError(
-                    "recurrent: has weights against Dale's law; allowed: each column of its sign in `signs`"
-                )
+                raise InputError("recurrent: against Dale's law; allowed: each column of its sign in `signs`")
             return dale
     raise InputError(
         f"{', '.join(given) or 'recurrent'}: {'do not make up a matrix' if given else 'missing'}; allowed: recurrent W "

@@ -29,6 +29,7 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
     The file stays: whoever keeps the result removes it then, so that a kill in between costs little.
     """
     training = specification.training
+    specification.require_memory()
     net, loss = specification.build(), specification.loss()
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
     options: dict[str, Any] = training.model_dump(include={"learning_rate", "schedule", "steps", "stop_loss"})
