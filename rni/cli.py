@@ -355,12 +355,12 @@ def _read_inputs(path: Path, channels: int) -> "Tensor":
 
     require_file(path)
     try:
-        x = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            x = np.load(file, allow_pickle=False)
     except Exception as error:  # numpy raises whatever its reader stumbles on
         reason = type(error).__name__
         raise InputError(f"{path}: can't be read ({reason}); allowed: an array written by numpy.save") from None
     if not isinstance(x, np.ndarray):
-        x.close()
         raise InputError(f"{path}: several arrays; allowed: one, written by numpy.save")
     fits = x.ndim in (2, 3) and x.shape[-1] == channels and x.size
     if x.dtype.kind not in "fiub" or not fits or not np.isfinite(x).all():

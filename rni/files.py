@@ -30,6 +30,7 @@ from rni.weights import from_tensors
 
 FORMAT = "rni-network/1"
 _SINGLE = (torch.float16, torch.bfloat16, torch.float32)
+_PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -88,7 +89,7 @@ def read(path: str | Path) -> NetworkFile:
         return _network_file({name: real(name, values) for name, values in tensors.items()}, header)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, OverflowError) as error:  # a header with fields missing, or of other types
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # fields missing, or other types
         raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
 
 
@@ -170,9 +171,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             if not isinstance(header, dict):
                 raise ValueError(f"header: a {type(header).__name__}")
             return {key: file.get_tensor(key) for key in file.keys()}, header  # noqa: SIM118
-    except (SafetensorError, ValueError, RecursionError) as error:
+    except (SafetensorError, TypeError, ValueError, RuntimeError) as error:  # torch's, and JSON that nests too deeply
         with path.open("rb") as file:
-            pickled = file.read(4).startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"))
+            start = file.read(9)
+        # the length of a header may begin like a pickle, but then the header follows
+        pickled = start.startswith(_PICKLES) and start[8:] != b"{"
         found = "a pickle (torch.save writes those)" if pickled else f"truncated, or not safetensors ({error})"
         raise InputError(f"{path}: {found}; allowed: a whole safetensors file") from None
 

@@ -52,9 +52,7 @@ def interpret(thing: Foreign, activation: str | Activation | None = None) -> RNN
     if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
         return from_module(nn.ModuleList(thing))
     if isinstance(thing, Mapping):
-        if nameless := [type(name).__name__ for name in thing if not isinstance(name, str)]:
-            raise InputError(f"a name: {nameless[0]}; allowed: text, the names of arrays or of a state dict")
-        torch_names = any(_ending(name).startswith(("weight_hh", "weight_ih")) for name in thing)
+        torch_names = any(_ending(str(name)).startswith(("weight_hh", "weight_ih")) for name in thing)
         return from_state_dict(thing, activation) if torch_names else from_arrays(thing, activation)
     raise InputError(
         f"{type(thing).__name__}: can't be analysed; allowed: a Network, a torch.nn.RNN, (RNN, Linear), a state dict, "
@@ -95,6 +93,7 @@ def from_module(module: nn.Module) -> RNN:
 
 def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> RNN:
     """The RNN in a state dict, with torch's default activation, tanh, if none is given: a state dict does not say."""
+    _require_names(tensors)
     assumed = ("activation tanh, torch's default: a state dict does not say which",) if activation is None else ()
     return _from_torch(tensors, activation or "tanh", assumed)
 
@@ -161,6 +160,7 @@ def _recurrent_name(tensors: Mapping[str, Any]) -> str:
 
 def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> RNN | Recording:
     """A network of `NETWORK_ARRAYS`, or a recording of activity and inputs."""
+    _require_names(arrays)
     given = set(arrays)
     allowed = RECORDING_ARRAYS if "activity" in given else NETWORK_ARRAYS
     if unknown := sorted(given - set(allowed)):
@@ -211,11 +211,17 @@ def _activation(named: str | None, activation: str | Activation | None, tensors:
     try:
         return make(kind, **parameters)
     except TypeError:
-        raise InputError(f"{', '.join(parameters)}: not a parameter of {kind}") from None
+        raise InputError(f"{', '.join(parameters)}: not a parameter of {kind}; allowed: those that it has") from None
 
 
 def _ending(name: str) -> str:
-    return str(name).rsplit(".", 1)[-1]
+    return name.rsplit(".", 1)[-1]
+
+
+def _require_names(tensors: Mapping[Any, Any]) -> None:
+    for name in tensors:
+        if not isinstance(name, str):
+            raise InputError(f"a name: {type(name).__name__}; allowed: text, as in a state dict or an .npz file")
 
 
 def _load_state_dict(path: Path) -> Mapping[str, Any]:
@@ -243,7 +249,7 @@ def _load_state_dict(path: Path) -> Mapping[str, Any]:
 def _load_arrays(path: Path) -> Mapping[str, Any]:
     _require_unpacked(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except Exception:  # numpy raises whatever its reader stumbles on
         raise InputError(f"{path}: not an .npz file of numbers; allowed: arrays written by numpy.savez") from None

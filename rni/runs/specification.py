@@ -133,6 +133,8 @@ class Specification(Part):
             if len(content) > LARGEST:
                 raise ValueError(f"more than {LARGEST} bytes")
             raw = tomllib.loads(content.decode())
+            if _has_huge_numbers(raw):
+                raise ValueError("whole numbers of more than 64 bits")
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
         except (OSError, ValueError, RecursionError) as error:
@@ -287,6 +289,20 @@ def _place(name: str) -> tuple[str, str]:
 
 def _require(field: str, value: int, needed: float, largest: float) -> None:
     memory.require(needed, f"Specification.{field}: {value}", f"up to {int(largest)}")
+
+
+def _has_huge_numbers(raw: Any) -> bool:
+    """Beyond TOML's range, and beyond what Python can show where they were hexadecimal."""
+    rest = [raw]
+    while rest:
+        match rest.pop():
+            case dict(table):
+                rest += table.values()
+            case list(values):
+                rest += values
+            case int(number) if number.bit_length() > 64:
+                return True
+    return False
 
 
 def _smallest_eigenvalue(correlation: tuple[float, ...]) -> float:
