@@ -143,8 +143,8 @@ def _recurrent_name(tensors: Mapping[str, Any]) -> str:
             raise InputError(f"{key}: a bidirectional RNN; {SUPPORTED}")
         if ending.startswith("weight_hr"):
             raise InputError(f"{key}: an RNN with projections; {SUPPORTED}")
-        if re.fullmatch(r"weight_hh_l[1-9]\d{0,8}", ending):
-            raise InputError(f"{key}: an RNN of {int(ending[11:]) + 1} layers or more; {SUPPORTED}")
+        if re.fullmatch(r"weight_hh_l[1-9]\d*", ending):
+            raise InputError(f"{key}: an RNN of 2 layers or more; {SUPPORTED}")
     found = [key for key, ending in endings.items() if ending in ("weight_hh_l0", "weight_hh")]
     if len(found) != 1:
         names = ", ".join(found or list(tensors)[:8]) or "nothing"

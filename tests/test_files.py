@@ -6,9 +6,12 @@ import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as pack
 
-from rni import InputError, Network, Specification, files, load, save, vectors
+from rni import InputError, Network, Specification, files, foreign, load, save, vectors
 from rni.activation import Sigmoid
+from rni.cli import _read_inputs
 from rni.task import Integration, white_noise
+from rni.training import Checkpoint
+from rni.training.optimizers import GradientDescent
 from rni.weights import LowRank
 
 
@@ -177,3 +180,27 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch, broken):
         save(network(), path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_may_not_be_read_is_refused(path, monkeypatch):
+    def denied(self, *_, **__):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", denied)
+    for read in (load, foreign.read, lambda path: _read_inputs(path, 2)):
+        with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a file that can be read"):
+            read(path)
+    with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a TOML configuration"):
+        Specification.from_toml(path)
+
+
+def test_a_damaged_checkpoint_is_refused(path, tmp_path):
+    """Of the right run, but with other tensors in it."""
+    net = load(path)
+    checkpoint = Checkpoint(tmp_path / "half.checkpoint", "key")
+    checkpoint.save(net, GradientDescent(), torch.Generator(), [1.0])
+    for name, value in (("network.encoders", torch.zeros(3, 3)), ("generator", torch.zeros(5)), ("losses", None)):
+        change(checkpoint.path, **{name: value})
+        with pytest.raises(InputError, match=r"half\.checkpoint: damaged .*; allowed: a whole one"):
+            checkpoint.resume(net, GradientDescent(), torch.Generator())
+        checkpoint.save(net, GradientDescent(), torch.Generator(), [1.0])

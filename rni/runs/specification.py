@@ -208,7 +208,8 @@ class Specification(Part):
         )
 
     def require_memory(self) -> None:
-        """Refuse, before it begins, a training whose arrays don't fit: of (rows, neurons), and all pairs of inputs."""
+        """Refuse, before it begins, a run whose arrays don't fit: W, (rows, neurons), and all pairs of inputs."""
+        self._require_memory_for_weights()
         training, channels = self.training, len(self.task.decays)
         row = 3 * self._bytes() * self.network.neurons  # states, currents and their gradients
         if training.loss == "batch":
