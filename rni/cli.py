@@ -11,7 +11,6 @@ from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
     from rni.analysis import Analysis, RecordingAnalysis
@@ -128,8 +127,6 @@ def analyze(
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
 
-    import torch
-
     from rni.analysis import analyze
     from rni.foreign import read
     from rni.rnn import RNN
@@ -140,8 +137,7 @@ def analyze(
     if decays is not None:
         options["task"] = Integration(_floats("--decays", decays), _floats("--scales", scales) if scales else None)
     if inputs is not None:
-        channels = given.channels
-        options["inputs"] = torch.from_numpy(_read_inputs(inputs, channels))
+        options["inputs"] = _read_inputs(inputs, given.channels)
     if isinstance(given, RNN):
         _match_threads(given.neurons)
     analysis = analyze(given, **options)
@@ -174,7 +170,7 @@ def simulate(
 
     net, specification, _ = files.read(network)
     x = _read_inputs(inputs, net.channels)
-    batch = torch.as_tensor(x if x.ndim == 3 else x[None], dtype=net.dtype)
+    batch = (x if x.ndim == 3 else x[None]).to(net.dtype)
     if specification is not None:
         _check_range(specification, batch)
     with torch.no_grad():
@@ -329,8 +325,12 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
     from rni.losses import ProxyLoss
     from rni.runs.specification import Specification
 
-    loss = Specification.parse(specification).loss()
-    if isinstance(loss, ProxyLoss) and specification["network"]["activation"]["name"] not in ("linear", "relu"):
+    try:
+        trained = Specification.parse(specification)
+    except InputError:  # a design, or a training by other means: nothing is known of its range
+        return
+    loss = trained.loss()
+    if isinstance(loss, ProxyLoss) and trained.network.activation.name not in ("linear", "relu"):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             loss.check_range(inputs)
@@ -346,18 +346,26 @@ def _match_threads(neurons: int) -> None:
         torch.set_num_threads(1)
 
 
-def _read_inputs(path: Path, channels: int) -> "np.ndarray":
+def _read_inputs(path: Path, channels: int) -> "Tensor":
     """Finite numbers, (batch, time, channels) or (time, channels)."""
     import numpy as np
 
+    from rni.files import real, require_file
+
+    require_file(path)
     try:
-        x = np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: {error}; allowed: an array of numbers written by numpy.save") from None
-    if x.dtype.kind not in "fiub" or x.ndim not in (2, 3) or not np.isfinite(x).all():
+        with path.open("rb") as file:
+            x = np.load(file, allow_pickle=False)
+    except Exception as error:  # numpy raises whatever its reader stumbles on
+        reason = type(error).__name__
+        raise InputError(f"{path}: can't be read ({reason}); allowed: an array written by numpy.save") from None
+    if not isinstance(x, np.ndarray):
+        raise InputError(f"{path}: several arrays; allowed: one, written by numpy.save")
+    fits = x.ndim in (2, 3) and x.shape[-1] == channels and x.size
+    if x.dtype.kind not in "fiub" or not fits or not np.isfinite(x).all():
         allowed = f"finite numbers, (batch, time, {channels}) or (time, {channels})"
         raise InputError(f"{path}: {x.dtype} of shape {x.shape}; allowed: {allowed}")
-    return x
+    return real(str(path), x)
 
 
 def _floats(flag: str, text: str) -> list[float]:
@@ -403,7 +411,7 @@ def _value(text: str) -> Any:
     """What a flag says: TOML, or a number as people write it (.5), or else text."""
     import tomllib
 
-    with suppress(tomllib.TOMLDecodeError, KeyError):
+    with suppress(ValueError, KeyError, RecursionError):  # what is no TOML, or nests too deeply for it
         return tomllib.loads(f"value = {text}")["value"]
     with suppress(ValueError):
         return float(text)

@@ -4,9 +4,24 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+LONGEST = 1000  # characters of a line
+
+
+def printable(text: str) -> str:
+    """In one line that can be shown: names in a file may be of any length and hold line breaks or escape sequences."""
+    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in _cut(text))
+    return _cut(escaped)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 3 :]}"
+
 
 class InputError(ValueError):
-    """A value, a file or a combination of options that can't be used, and what could be."""
+    """A value, a file or a combination of options that can't be used, and what could be; a line for each argument."""
+
+    def __str__(self) -> str:
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class Diverged(RuntimeError):

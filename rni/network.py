@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from rni import memory
 from rni.activation import Activation, make
 from rni.errors import InputError
 from rni.task import Integration
@@ -115,6 +116,8 @@ class Network(nn.Module):
             raise InputError(f"activation: {self.f.name!r}; allowed: 'relu' or 'tanh', the two that torch.nn.RNN has")
         if self.active is not None:
             raise InputError("network: has silenced neurons; allowed: a whole network")
+        needed = 2 * self.encoders.element_size() * self.neurons**2  # W, and torch.nn.RNN's own
+        memory.require(needed, f"neurons: {self.neurons}", "a smaller network, because torch.nn.RNN has a full matrix")
         options = {"dtype": self.dtype, "device": self.encoders.device}
         rnn = nn.RNN(self.channels, self.neurons, nonlinearity=self.f.name, bias=False, batch_first=True, **options)
         readout = nn.Linear(self.neurons, self.channels, bias=False, **options)

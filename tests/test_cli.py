@@ -120,6 +120,13 @@ def test_train_analyze_simulate_export(rni, trained, tmp_path):
     torch.testing.assert_close(modules["readout"](modules["rnn"](inputs)[0]), net.outputs(inputs))
 
 
+def test_a_designed_network_is_simulated_though_it_was_not_trained(rni, tmp_path):
+    assert rni("design", "--decays", "0.9", "--neurons", "40", "--out", "net.safetensors")[0] == 0
+    np.save(tmp_path / "x.npy", np.ones((5, 1), dtype=">f4"))
+    code, _, err = rni("simulate", "net.safetensors", "--inputs", "x.npy", "--out", "y.npy")
+    assert (code, err) == (0, "")
+
+
 def test_flags_override_the_file(rni, config, tmp_path):
     out = tmp_path / "net.safetensors"
     flags = ["--neurons", "50", "--training.steps=3", "--activation", "linear", "--decays", "[0.5]", "--seed", "9"]
@@ -138,6 +145,18 @@ def test_flags_override_the_file(rni, config, tmp_path):
         (["train", "run.toml", "five"], "rni: five: unexpected"),
         (["train", "none.toml"], "rni: none.toml: no such file"),
         (["train", "x.npy"], "rni: x.npy: "),
+        (["train", "run.toml", "--neurons", "9" * 5000], "rni: Specification.network.neurons: "),
+        (["train", "run.toml", "--neurons", "[" * 5000], "rni: Specification.network.neurons: '[[["),
+        (["train", "a\nb\x1b[31m.toml"], "rni: a\\nb\\x1b[31m.toml: no such file"),
+        (["train", "x" * 5000], "rni: xxx"),
+        (["analyze", "."], "rni: .: a folder; allowed: a file that can be read"),
+        (["analyze", "x" * 5000], "rni: xxx"),
+        (["simulate", "net.safetensors", "--inputs", ".", "--out", "y.npy"], "rni: .: a folder"),
+        (["simulate", "net.safetensors", "--inputs", "giant.npy", "--out", "y.npy"], "rni: giant.npy: can't be read"),
+        (
+            ["simulate", "net.safetensors", "--inputs", "empty.npy", "--out", "y.npy"],
+            "rni: empty.npy: float64 of shape",
+        ),
         (["analyze", "none.safetensors"], "rni: none.safetensors: no such file"),
         (["analyze", "run.toml"], "rni: run.toml: truncated, or not safetensors"),
         (["export", "net.safetensors", "--to", "nengo"], "rni: --to: 'nengo'; allowed: torch, onnx, arrays"),
@@ -167,6 +186,9 @@ def test_flags_override_the_file(rni, config, tmp_path):
 )
 def test_a_wrong_call_is_answered_in_one_line_without_a_traceback(rni, config, saved, tmp_path, arguments, message):
     np.save(tmp_path / "x.npy", np.zeros(4))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 5, 2)))
+    whole = (tmp_path / "empty.npy").read_bytes()
+    (tmp_path / "giant.npy").write_bytes(whole.replace(b"(0, 5, 2), }" + b" " * 10, b"(10000000000, 5, 2), }"))
     for name in ("x.pt", "x.npy.npz"):
         (tmp_path / name).write_text("nothing")
     code, _, err = rni(*arguments)

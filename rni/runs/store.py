@@ -222,6 +222,7 @@ def _header(path: Path) -> dict:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            return json.loads((file.metadata() or {}).get("rni", "{}"))
-    except SafetensorError as error:
+            header = json.loads((file.metadata() or {}).get("rni", "{}"))
+            return header if isinstance(header, dict) else {}
+    except (SafetensorError, RecursionError) as error:
         raise InputError(f"truncated, or not safetensors ({error})") from None

@@ -49,10 +49,15 @@ class Checkpoint:
                 f"{self.path}: a checkpoint of another run or version ({json.dumps(header)[:200]}); "
                 "allowed: one of the same specification; remove the file to start afresh"
             )
-        net.load_state_dict(_under("network.", tensors))
-        optimizer.restore(_under("optimizer.", tensors))
-        generator.set_state(tensors["generator"])
-        return tensors["losses"].tolist()
+        try:
+            net.load_state_dict(_under("network.", tensors))
+            optimizer.restore(_under("optimizer.", tensors))
+            generator.set_state(tensors["generator"])
+            return tensors["losses"].tolist()
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{self.path}: damaged ({error}); allowed: a whole one; remove it to start afresh"
+            ) from None
 
 
 @contextmanager
