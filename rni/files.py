@@ -4,7 +4,7 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 `recurrent_right` (neurons, rank) with W = left @ right.T; `signs` (neurons,) under Dale's law; `activation.NAME`
 (neurons,) for a parameter of the activation that differs between neurons; `losses` (steps,) of its training.
 Header, as JSON under the key `rni`: `format`, `activation` (name and parameters), `decays`, `scales`, and the
-`specification` of the run that made it.
+`specification` of the run that made it; that of a designed network has no steps of training.
 """
 
 import json
@@ -95,11 +95,17 @@ def read(path: str | Path) -> NetworkFile:
         f = make(described.pop("name"), **described, **parameters)
         net = Network(task, tensors["encoders"], tensors["decoders"], _weights(tensors), f)
         losses = tensors["losses"].tolist() if "losses" in tensors else []
-        return NetworkFile(net, header.get("specification"), losses)
+        return NetworkFile(net, _specification(header), losses)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
+
+
+def _specification(header: dict[str, Any]) -> dict | None:
+    """Of the run or design; designs of the first version have theirs one level deeper."""
+    specification = header.get("specification")
+    return specification.get("design", specification) if isinstance(specification, dict) else None
 
 
 def _weights(tensors: dict[str, Tensor]) -> Weights:

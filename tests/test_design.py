@@ -143,7 +143,7 @@ def test_nearest_nonnegative_is_a_projection_onto_the_constraints(generator):
         ({"decoders": torch.rand(50, 1)}, "both signs"),
         ({"decoders": torch.zeros(50, 1)}, "no column 0"),
         ({"encoders": torch.rand(50, 2)}, r"shape \(50, 2\)"),
-        ({"activation": "rectified_power"}, "misses its conditions"),
+        ({"activation": "rectified_power"}, "errs by"),
         ({"activation": "tanh", "bounds": (1.0, 2.0)}, "bounds"),
         ({"activation": "foo"}, "activation: 'foo'"),
         ({"bounds": (1.0,)}, "allowed: none for 'relu'"),
