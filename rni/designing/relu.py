@@ -9,21 +9,24 @@ of a population point to all sides.
 """
 
 from collections.abc import Iterator
+from itertools import product
 
+import numpy as np
 import torch
+from scipy.optimize import linprog
 from torch import Generator, Tensor
 
 from rni.designing.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
 
-DRAWS = 4
+DRAWS = 16
 
 
 def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
     r"""L and M with $D^\dagger f(Lz) = z$, $M^\dagger f(Lz) = P^{-1}z$, $M^\dagger E = 1$; time and memory as n.
 
-    One channel has a solution if and only if its decoder has both signs and n > 2, or n = 2 and $d \cdot e = s$: then
-    $l$ has the signs of d, which is the second thing tried. Several have one as soon as n is well above D(D + 1).
+    One channel has a solution if and only if its decoder has both signs and n > 2, or n = 2 and $d \cdot e = s$.
+    Several have one if n is well above 2D^2 and the decoders' rows point to all sides, without which there is none.
     """
     n, channels = decoders.shape
     for axes, own, aim in _attempts(encoders, decoders, strengths, generator):
@@ -31,17 +34,14 @@ def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generato
         right = None if left is None else _right(encoders, strengths, left, axes, own)
         if left is not None and right is not None:
             return left, right
-    reason = "as n = 2 leaves no choice, scales equal to d.e, or more neurons" if channels == 1 else "or more neurons"
-    raise InputError(
-        f"neurons, decoders: no exact solution found for {n} neurons; allowed: decoders whose rows point to "
-        f"all sides (both signs for one channel), {reason}"
-    )
+    also = ", or scales equal to d.e" if channels == 1 else ""
+    raise InputError(f"neurons: no exact solution found for {n} of them; allowed: more neurons{also}")
 
 
 def _attempts(
     encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Axes, the index of each neuron's own, and currents: the preferred, then drawn ones with the decoders' signs."""
+    """Axes, the index of each neuron's own, and currents: the preferred ones, then drawn ones that decoders allow."""
     n, channels = decoders.shape
     aim = preferred_currents(encoders, decoders, strengths, generator)
     number = 1 if channels == 1 else min(4 * channels, max(channels, n // (8 * (channels + 1))))
@@ -49,10 +49,43 @@ def _attempts(
         yield *populations(aim, number, generator), aim
         number = max(channels, number // 2)
     yield *populations(aim, channels, generator), aim
+    if not _all_sides(decoders):
+        raise InputError(
+            "decoders: activities, never negative, can not give outputs of all signs; allowed: decoders whose rows "
+            "point to all sides (both signs for one channel)"
+        )
     for _ in range(DRAWS):
-        drawn = torch.randn(decoders.shape, generator=generator, dtype=aim.dtype)
-        aim = torch.where(decoders == 0, drawn / n**0.5, decoders * drawn.abs())
+        aim = _along_axes(decoders, generator)
         yield *populations(aim, channels, generator), aim
+
+
+def _all_sides(decoders: Tensor) -> bool:
+    r"""Whether there is $\rho > 0$ with $\sum_j \rho_j d_j = 0$: then the independent decoders reach all outputs."""
+    n, channels = decoders.shape
+    return (
+        n > channels and linprog(np.ones(n), A_eq=decoders.T.numpy(), b_eq=np.zeros(channels), bounds=(1, None)).success
+    )
+
+
+def _along_axes(decoders: Tensor, generator: Generator) -> Tensor:
+    r"""Drawn currents, with a few neurons for each channel and sign such that $\sum_j \rho_j d_j = \pm\hat c$.
+
+    Vertices of linear programs of random costs: at most D neurons each. The rest are free to have any sign.
+    """
+    n, channels = decoders.shape
+    costs = torch.rand(n, channels, generator=generator, dtype=decoders.dtype)
+    aim = torch.randn(n, channels, generator=generator, dtype=decoders.dtype) / n**0.5
+    most = np.full(n, np.inf)
+    for c, sign in product(range(channels), (1.0, -1.0)):
+        goal = sign * torch.eye(channels, dtype=decoders.dtype)[c]
+        limits = np.stack([np.zeros(n), most], axis=1)
+        found = linprog(costs[:, c].numpy(), A_eq=decoders.T.numpy(), b_eq=goal.numpy(), bounds=limits)
+        if not found.success:
+            break
+        rho = decoders.new_tensor(found.x)
+        aim[rho > 0] = rho[rho > 0, None] * goal
+        most[found.x > 0] = 0
+    return aim
 
 
 def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Tensor, Tensor]:
