@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(runs_app, name="runs")
 NetworkFile = Annotated[Path, typer.Argument(metavar="NET.safetensors", help="A network file.")]
+HOMOGENEOUS = ("linear", "relu")  # activations for which integrals of any size are alike
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -77,21 +78,28 @@ def design(
 ) -> None:
     """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
 
-    Linear and ReLU networks come out exact. Prints the error over 2000 steps and the bound for any number of steps.
+    Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds.
+    Prints the error over 2000 steps and the bound for any number of steps.
     """
     from rni.runs.specification import Specification
 
-    task = _lists(context.args, ("decays", "scales"))
+    task = _lists(context.args, ("decays", "scales", "bounds"))
+    bounds = task.pop("bounds", None)
     parts = {"neurons": neurons, "activation": _value(activation), "weights": "lowrank", "precision": "float64"}
-    specification = Specification.parse({"seed": seed, "task": task, "network": parts})
+    raw = {"seed": seed, "task": task, "network": parts, "training": {"steps": 0}}
+    specification = Specification.parse(raw)
+    if specification.network.activation.name not in HOMOGENEOUS:  # the proxy loss knows the range of integrals
+        raw["training"] |= {"loss": "proxy", "bounds": bounds or []}
+        specification = Specification.parse(raw)
 
     from rni import files
     from rni.certificate import certify
     from rni.designing import design
 
     drawn = specification.build()
-    result = design(drawn.task, neurons, drawn.f, encoders=drawn.encoders, decoders=drawn.decoders, seed=seed)
-    files.save(result.network, out, {"design": specification.model_dump(mode="json", exclude={"training"})})
+    vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
+    result = design(drawn.task, neurons, drawn.f, **vectors, bounds=bounds, seed=seed)
+    files.save(result.network, out, specification.model_dump(mode="json"))
     print(f"{neurons} neurons, {result.network.f!r}, decays {_numbers(drawn.task.decays)}: {result.seconds:.2g} s")
     print(f"residuals on fresh points  outputs {max(result.output_residuals):.1e}, ", end="")
     print(f"currents {max(result.current_residuals):.1e}")
@@ -326,11 +334,11 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
     from rni.runs.specification import Specification
 
     try:
-        trained = Specification.parse(specification)
-    except InputError:  # a design, or a training by other means: nothing is known of its range
+        made = Specification.parse(specification)
+    except InputError:  # another version's, or a user's own: it is for the record, and the network is whole
         return
-    loss = trained.loss()
-    if isinstance(loss, ProxyLoss) and trained.network.activation.name not in ("linear", "relu"):
+    loss = made.loss()
+    if isinstance(loss, ProxyLoss) and made.network.activation.name not in HOMOGENEOUS:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             loss.check_range(inputs)

@@ -5,7 +5,7 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
 activation that differs between neurons; `losses` (steps,) of its training.
 Header, as JSON under the key `rni`: `format`, `activation` (name and parameters), `decays`, `scales`, and the
-`specification` of the run that made it.
+`specification` of the run that made it; that of a designed network has no steps of training.
 """
 
 import json
@@ -106,6 +106,8 @@ def _network_file(tensors: dict[str, Tensor], header: dict[str, Any]) -> Network
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
     task = Integration(header["decays"], header["scales"])
     net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), make(name, **described))
+    if specification is not None:
+        specification = specification.get("design", specification)  # designs of the first version: one level deeper
     return NetworkFile(net, specification, losses.tolist())
 
 

@@ -159,10 +159,9 @@ class Specification(Part):
 
     def stream(self, purpose: str) -> "Generator":
         """Random numbers for one purpose: drawing more for one leaves the others as they are."""
-        import torch
+        from rni.streams import stream
 
-        digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
-        return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
+        return stream(self.seed, purpose)
 
     def build(self) -> "Network":
         """The network before training."""
