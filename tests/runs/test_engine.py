@@ -107,7 +107,7 @@ class Deadly(Executor):
     def __init__(self, key, root):
         self.key, self.root, self.lost, self.submitted = key, root, 0, []
 
-    def submit(self, fn, /, specification, root):
+    def submit(self, fn, /, specification, root, sign):
         future = Future()
         self.submitted.append(specification.key())
         if specification.key() == self.key:
@@ -119,7 +119,7 @@ class Deadly(Executor):
             self.lost -= 1
             future.set_exception(BrokenProcessPool("died"))
         else:
-            future.set_result(fn(specification, root))
+            future.set_result(fn(specification, root, sign))
         return future
 
 
@@ -143,15 +143,16 @@ def test_workers_that_never_start_are_a_reason_not_an_endless_wait(tmp_path):
     assert {outcome.reason for outcome in outcomes.values()} == {"the worker processes die before they begin a run"}
 
 
-def test_a_run_that_is_not_in_our_folder_once_computed_is_a_failure(tmp_path):
+def test_a_worker_that_does_not_see_our_folder_says_so_before_it_computes(tmp_path):
     class Elsewhere(Executor):
-        def submit(self, fn, /, specification, root):
+        def submit(self, fn, /, specification, root, sign):
             future = Future()
-            future.set_result(fn(specification, root / "elsewhere"))
+            future.set_result(fn(specification, root / "elsewhere", sign))
             return future
 
     (outcome,) = compute_all(SEVERAL[:1], tmp_path, Elsewhere()).values()
     assert outcome.reason.endswith("allowed: a folder that all workers share")
+    assert not (tmp_path / "elsewhere").exists(), "computed for nobody"
 
 
 def test_the_longest_run_comes_first():
