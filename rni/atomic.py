@@ -64,7 +64,7 @@ def require_folder(folder: Path) -> Path:
     with _refused(folder):
         there = next((place for place in (folder, *folder.parents) if place.exists()), Path())
         if not there.is_dir():
-            raise InputError(f"{folder}: {there} is not a folder; allowed: a folder, there or to be made")
+            raise InputError(f"{there}: not a folder; allowed: a folder, there or to be made")
         return there
 
 

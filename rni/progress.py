@@ -110,14 +110,20 @@ def reported(root: Path, key: str, label: str, steps: int) -> "Iterator[Callback
             path.unlink(missing_ok=True)
 
 
-def put_sign(root: Path) -> str:
-    """A file by which workers know the store of who asks them; empty where it can't be written, as in finished ones."""
-    sign = f"{me()}.sign"
+@contextmanager
+def signed(root: Path) -> Iterator[str]:
+    """A file by which workers know the store of who asks them; no name where it can't be written."""
+    sign = root / "status" / f"{me()}.sign"
     try:
-        write_atomically(root / "status" / sign, b"")
-    except OSError:
-        return ""
-    return sign
+        write_atomically(sign, b"")
+    except OSError:  # a store to read from only
+        yield ""
+        return
+    try:
+        yield sign.name
+    finally:
+        with suppress(OSError):
+            sign.unlink(missing_ok=True)
 
 
 def require_sign(root: Path, sign: str) -> None:
@@ -126,12 +132,6 @@ def require_sign(root: Path, sign: str) -> None:
     if sign and not ((root / "status").is_dir() and sign in os.listdir(root / "status")):
         host = platform.node()
         raise InputError(f"{root}: on {host} it is another folder; allowed: a folder that all workers share")
-
-
-def remove_sign(root: Path, sign: str) -> None:
-    """Once nobody waits any more."""
-    with suppress(OSError):
-        (root / "status" / sign).unlink(missing_ok=True)
 
 
 def statuses(root: Path) -> list[Status]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rni.atomic import said
 from rni.errors import Diverged, InputError
-from rni.progress import put_sign, remove_sign, remove_stale, reported, require_sign, statuses
+from rni.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.specification import Specification
 from rni.runs.store import Store, label
 
@@ -63,7 +63,6 @@ def compute_all(
     given = {specification.key(): specification for specification in specifications}
     store = Store(store_root)
     remove_stale(store.root)
-    sign = put_sign(store.root)
     outcomes: dict[str, Outcome] = {}
 
     def settle(outcome: Outcome) -> None:
@@ -77,7 +76,7 @@ def compute_all(
     def left() -> set[str]:
         return given.keys() - outcomes.keys()
 
-    try:
+    with signed(store.root) as sign:
         suspects: set[str] = set()
         barren = 0
         while (batch := left() - suspects) and barren < TRIES:
@@ -96,9 +95,7 @@ def compute_all(
             if key in left():
                 reason = "the worker process died, twice, with this run alone: killed, or out of memory"
                 settle(Outcome(key, label(given[key]), reason=reason))
-    finally:
-        remove_sign(store.root, sign)
-        remove_stale(store.root)
+    remove_stale(store.root)
     return {key: outcomes[key] for key in given}
 
 
@@ -282,7 +279,7 @@ def _compute(specification: Specification, root: Path, report: "Callback") -> No
 
 def _missing_module(error: BaseException | None) -> str:
     while error is not None:
-        if isinstance(error, ModuleNotFoundError):
+        if isinstance(error, ModuleNotFoundError) and "rni" in str(error):
             return str(error)
         error = error.__cause__ or error.__context__
     return ""

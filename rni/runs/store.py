@@ -53,8 +53,9 @@ class Store:
     """Finished runs in a folder. Any number of processes may use it at once, and be killed at any moment."""
 
     def __init__(self, root: Path | None = None):
-        self.root = Path(root) if root is not None else user_cache_path("rni") / "runs"
-        require_folder(self.root)
+        root = Path(root) if root is not None else user_cache_path("rni") / "runs"
+        require_folder(root)
+        self.root = root.absolute()  # the workers of a cluster are in other folders than we
 
     def path(self, key: str) -> Path:
         """Where the network of a finished run is."""

@@ -38,5 +38,5 @@ def test_two_processes_at_once_and_this_one_agree_whatever_their_threads(trainin
         for threads in ("1", "2")
     ]
     mine = [fingerprint(json.loads(training)) for _ in range(2)]
-    theirs = [process.communicate(timeout=120)[0].strip() for process in others]
+    theirs = [process.communicate()[0].strip() for process in others]
     assert len({*mine, *theirs}) == 1, (torch.get_num_threads(), mine, theirs)
