@@ -1,4 +1,6 @@
-"""The command line with a fault in it, told by environment variables. Workers run the top of this file too.
+"""The command line with a small figure of six runs, `chaos`, and a fault in it, told by environment variables.
+
+Workers run the top of this file too.
 
 CHAOS_AT=K, CHAOS_WHO=parent|worker, CHAOS_SIGNAL=N: the process gets the signal at its K-th act on a file in
 CHAOS_FOLDER, once, which leaves the file CHAOS_STRUCK; a file that is written then is left half. CHAOS_SIZE=BYTES: no
@@ -10,8 +12,13 @@ import signal
 import sys
 from pathlib import Path
 
-from rni.paper.figure import PROFILES, Profile
+from matplotlib.figure import Figure as Drawing
+
+from rni.paper import reproduce
+from rni.paper.claims import Claim
+from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.runs import execution
+from rni.runs.specification import Specification
 from rni.training.checkpoint import Checkpoint
 
 FOLDER = os.environ.get("CHAOS_FOLDER", "")
@@ -53,10 +60,10 @@ def fsync(descriptor: int) -> None:
 
 
 def due(checkpoint: Checkpoint) -> bool:
-    """Every ten steps instead of every half minute."""
+    """Every few steps instead of every half minute."""
     global asked
     asked += 1
-    return asked % 10 == 0
+    return asked % (10 if sys.argv[1:2] == ["train"] else 30) == 0
 
 
 def run(specification, *, callbacks=(), checkpoint=None):
@@ -65,9 +72,23 @@ def run(specification, *, callbacks=(), checkpoint=None):
     return original_run(specification, callbacks=callbacks, checkpoint=checkpoint)
 
 
+def runs(profile: Profile) -> list[Specification]:
+    small = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 40}, "training": {"steps": 300}}
+    return [Specification.parse(small | {"seed": seed}) for seed in range(6)]
+
+
+def measure(found: Runs, profile: Profile) -> Measured:
+    return {"loss": sum(found[each].losses[-1] for each in runs(profile))}
+
+
+def claims(measured: Measured) -> list[Claim]:
+    return [Claim("chaos.loss", "", "", "below 1", "small", measured["loss"], lambda loss: loss < 1)]
+
+
+FIGURE = Figure("chaos", 0, "Chaos", "", "", measure, claims, lambda measured: Drawing(), runs)
+reproduce.all_figures = lambda: {"chaos": FIGURE}
 Checkpoint.due = due
 original_fsync, original_run = os.fsync, execution.run
-PROFILES["tiny"] = Profile("tiny", neurons=60, quick=True)
 if AT:
     sys.addaudithook(hook)
     os.fsync = fsync

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rni.progress import statuses
-from tests.chaos import _help
+from tests.chaos import _command, _help
 
 Row = tuple[str, int, int, str]
 WORKER = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "60"]
+KNOWS = ["--preload", _command.__file__]  # the figure
 WITHOUT_RNI = "import sys; sys.modules['rni'] = None; sys.argv[0] = 'dask'; from dask.__main__ import main; main()"
 
 
@@ -29,10 +30,10 @@ class Cluster:
         self.address = json.loads(self.file.read_text())["address"]
         self.workers: list[Any] = []
 
-    def add(self, *begin: str) -> None:
+    def add(self, *begin: str, knows: list[str] = KNOWS) -> None:
         begin = begin or (sys.executable, "-m", "dask")
         options = ["--scheduler-file", str(self.file), "--local-directory", str(self.folder)]
-        self.workers.append(self._start([*begin, "worker", *options, *WORKER]))
+        self.workers.append(self._start([*begin, "worker", *options, *WORKER, *knows]))
 
     def _start(self, command: list[str]) -> Any:
         with (self.folder / "dask.log").open("a") as log:
@@ -66,8 +67,10 @@ def begin(place: Path, cluster: Cluster) -> "subprocess.Popen[str]":
     return _help.start([*_help.reproduce(place / "here"), "--scheduler", cluster.address])
 
 
-def at_work(place: Path, workers: int = 1) -> None:
-    _help.until(lambda: len({status.worker for status in statuses(place / "here" / "store")}) >= workers)
+def at_work(place: Path, process: "subprocess.Popen[str]", workers: int = 1) -> None:
+    """Wait until so many workers compute; a command that is over already was not disturbed."""
+    store = place / "here" / "store"
+    _help.until(lambda: len({status.worker for status in statuses(store)}) >= workers or process.poll() is not None)
 
 
 def judged(what: str, place: Path, claims: bytes, process: "subprocess.Popen[str]") -> Row:
@@ -87,7 +90,7 @@ def worker_killed(place: Path, claims: bytes) -> Row:
         for _ in range(2):
             cluster.add()
         process = begin(place, cluster)
-        at_work(place, 2)
+        at_work(place, process, 2)
         cluster.workers[0].kill()
         return judged("one worker of two killed", place, claims, process)
 
@@ -98,7 +101,7 @@ def all_workers_killed(place: Path, claims: bytes) -> Row:
         for _ in range(2):
             cluster.add()
         process = begin(place, cluster)
-        at_work(place, 2)
+        at_work(place, process, 2)
         for worker in cluster.workers:
             worker.send_signal(signal.SIGKILL)
             worker.wait()
@@ -111,7 +114,7 @@ def scheduler_killed(place: Path, claims: bytes) -> Row:
     with running(place / "dask") as cluster:
         cluster.add()
         process = begin(place, cluster)
-        at_work(place)
+        at_work(place, process)
         cluster.scheduler.kill()
         _, _, failures, remark = judged("", place, claims, process)
     with running(place / "another") as cluster:
@@ -123,7 +126,7 @@ def scheduler_killed(place: Path, claims: bytes) -> Row:
 def without_package(place: Path, claims: bytes) -> Row:
     place.mkdir()
     with running(place / "dask") as cluster:
-        cluster.add(sys.executable, "-c", WITHOUT_RNI)
+        cluster.add(sys.executable, "-c", WITHOUT_RNI, knows=[])
         return judged("a worker that can't import the package", place, claims, begin(place, cluster))
 
 

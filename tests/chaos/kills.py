@@ -11,19 +11,16 @@ from pathlib import Path
 from tests.chaos import _help
 
 KILLS = 20
-MOST = 120  # acts of one process: those of a training, and more than a process of a reproduction has
+ACTS = {"train": {"parent": 100}, "reproduce": {"parent": 30, "worker": 100}}  # about as many as each of them has
 
 
 def run(seed: int, folder: Path) -> list[tuple[str, int, int, str]]:
-    kinds: list[tuple[str, Callable[[Path], list[str]], tuple[str, ...]]] = [
-        ("train", _help.train, ("parent",)),
-        ("reproduce", _help.reproduce, ("parent", "worker")),
-    ]
-    return [disturbed(name, make, who, random.Random(seed), folder / name) for name, make, who in kinds]
+    kinds = {"train": _help.train, "reproduce": _help.reproduce}
+    return [disturbed(name, make, random.Random(seed), folder / name) for name, make in kinds.items()]
 
 
 def disturbed(
-    name: str, make: Callable[[Path], list[str]], who: tuple[str, ...], moments: random.Random, folder: Path
+    name: str, make: Callable[[Path], list[str]], moments: random.Random, folder: Path
 ) -> tuple[str, int, int, str]:
     """Kill until there were enough of them; whenever a command ends by itself, look at what it made and begin anew."""
     (folder / "whole").mkdir(parents=True)
@@ -39,9 +36,10 @@ def disturbed(
         if kills < KILLS:
             marks = folder / f"struck-{kills}"
             marks.unlink(missing_ok=True)
+            who = moments.choice([*ACTS[name]])
             chaos = {
-                "AT": moments.randrange(1, MOST),
-                "WHO": moments.choice(who),
+                "AT": moments.randrange(1, ACTS[name][who]),
+                "WHO": who,
                 "SIGNAL": int(moments.choice([signal.SIGKILL, signal.SIGTERM])),
                 "FOLDER": place,
                 "STRUCK": marks,
