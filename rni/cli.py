@@ -1,5 +1,7 @@
 """The command line. torch is imported by the commands that need it, so that help comes at once."""
 
+import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from rni.atomic import OF_THE_SYSTEM, require_writable, said
 from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
 
@@ -40,6 +43,9 @@ def train(
     from rni.runs.specification import Specification
 
     specification = Specification.from_toml(config, _overrides(context.args))
+    require_writable(out)
+    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    require_writable(checkpoint)
 
     from rni import files
     from rni.analysis import analyze
@@ -48,12 +54,12 @@ def train(
     from rni.runs.execution import run
     from rni.weights import Dale
 
-    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
     try:
         with training_progress(specification.training.steps) as report:
             result = run(specification, callbacks=[report], checkpoint=checkpoint)
     except KeyboardInterrupt:
-        print(f"rni: interrupted; the same command goes on from {checkpoint}", file=sys.stderr)
+        kept = f"goes on from {checkpoint}" if checkpoint.exists() else "begins afresh: nothing was saved yet"
+        print(f"rni: interrupted; the same command {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
     except Diverged:
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
@@ -91,6 +97,7 @@ def design(
     if specification.network.activation.name not in HOMOGENEOUS:  # the proxy loss knows the range of integrals
         raw["training"] |= {"loss": "proxy", "bounds": bounds or []}
         specification = Specification.parse(raw)
+    require_writable(out)
 
     from rni import files
     from rni.certificate import certify
@@ -134,6 +141,8 @@ def analyze(
         raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
+    if out is not None:
+        require_writable(out)
 
     from rni.analysis import analyze
     from rni.foreign import read
@@ -169,6 +178,8 @@ def simulate(
     out: Annotated[Path, typer.Option(metavar="Y.npy", help="Where the outputs go, in the shape of the inputs.")],
 ) -> None:
     """Run a network on given inputs and write its outputs."""
+    require_writable(out)
+
     import io
 
     import numpy as np
@@ -207,6 +218,7 @@ def export(
     out = out or network.with_suffix(endings[to][0])
     if out.suffix not in endings[to]:
         raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings[to])}")
+    require_writable(out)
 
     from rni import files
     from rni.export import to_arrays, to_onnx, to_torch
@@ -244,15 +256,24 @@ def reproduce(
 
     from rni.paper.reproduce import reproduce
     from rni.runs.engine import cluster, local
+    from rni.runs.store import Store
 
-    with cluster(scheduler) if scheduler else local(workers) as executor:
-        outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    try:
+        with cluster(scheduler) if scheduler else local(workers) as executor:
+            outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    except KeyboardInterrupt:
+        kept = f"finished runs, and those begun as far as they are, are kept in {Store(store).root}"
+        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
     for outcome in outcomes:
         for claim in outcome.claims:
             print(f"{claim.verdict:<27} {claim.id}")
         if outcome.failure:
             print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
     print(f"wrote {page}")
+    if failed := sum(bool(outcome.failure) for outcome in outcomes):
+        print(f"rni: {failed} of {len(outcomes)} failed; the same command tries those again", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -302,15 +323,30 @@ def cite() -> None:
 
 def main() -> None:
     """Run the command line: what the user can mend is one line on standard error and exit code 2."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it first: time to save
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()
     except (InputError, Diverged) as error:
         for line in str(error).splitlines():
             print(f"rni: {line}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if error.errno not in OF_THE_SYSTEM:
+            raise
+        if error.filename is None:  # standard output: nothing more can go there, not even at the exit
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"rni: {said(error)}; the same command goes on once that is mended", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("rni: interrupted", file=sys.stderr)
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show_robustness(path: Path, stream: TextIO) -> None:

@@ -10,9 +10,7 @@ Header, as JSON under the key `rni`: `format`, `activation` (name and parameters
 
 import json
 import math
-import os
 import stat
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +21,7 @@ from torch import Tensor
 
 from rni import memory
 from rni.activation import BUILT_IN, make
+from rni.atomic import write_atomically as write_atomically
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration
@@ -145,20 +144,6 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
     # one JSON text under one key: safetensors writes several keys in a random order, and equal files should be equal
     metadata = {"rni": json.dumps(header)} if header else None
     write_atomically(path, pack({key: v.detach().cpu().contiguous() for key, v in tensors.items()}, metadata))
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The file appears whole or not at all, whatever happens in between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
