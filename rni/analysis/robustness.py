@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from rni.analysis.recording import error_by_duration
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration, bursts
@@ -83,9 +84,7 @@ def noisy_outputs(net: Network, inputs: Tensor, level: float, generator: Generat
 
 
 def _worst_error(task: Integration, outputs: Tensor, inputs: Tensor) -> float:
-    targets = task.targets(inputs.double())
-    error = (outputs.double() - targets).square().sum((0, 1)) / targets.square().sum((0, 1))
-    return float(error.sqrt().max())
+    return float(error_by_duration(outputs, task.targets(inputs.double()), inputs)[-1].max())
 
 
 def _stream(seed: int, number: int) -> Generator:
