@@ -1,5 +1,6 @@
 """The command line. torch is imported by the commands that need it, so that help comes at once."""
 
+import math
 import os
 import signal
 import sys
@@ -484,51 +485,63 @@ def _show_conditions(path: Path) -> None:
 def _show(analysis: "Analysis | RecordingAnalysis") -> None:
     from rni.analysis import Analysis
 
+    print(analysis.verdict)
     if isinstance(analysis, Analysis):
         _show_network(analysis)
     else:
         _show_recording(analysis)
     if analysis.populations is not None:
         print("populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in analysis.populations.items()))
-    if analysis.mixing is not None:
+    if analysis.mixing is not None and math.isfinite(analysis.mixing):
         print(f"mixed selectivity: {analysis.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)")
     for note in analysis.notes:
         print(f"note: {note}")
 
 
 def _show_network(analysis: "Analysis") -> None:
+    from rni.analysis.verdict import percent
+
     print(f"{analysis.neurons} neurons, {analysis.activation}, decays {_numbers(analysis.decays)}")
     for kind, errors in analysis.errors.items():
         for duration, by_channel in errors.items():
-            print(f"relative error, {kind}, {duration} steps: {'  '.join(f'{100 * e:.2f} %' for e in by_channel)}")
-    durations = (f"{t}{' or more' if t == analysis.tested else ''}" for t in analysis.durations)
-    print(f"integrates to within 10 % for: {'  '.join(durations)} steps")
+            print(f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}")
+    durations = (
+        f"{t} or more" if t == analysis.tested else f"{t} ({kind})"
+        for t, kind in zip(analysis.durations, analysis.limits, strict=True)
+    )
+    print(f"within 10 % for: {'  '.join(durations)} steps")
     source = "outputs" if analysis.readout == "given" else "currents (readout fitted)"
     print(f"effective decays, from the {source}: {_numbers(analysis.fitted_decays)}")
     if analysis.fitted_scales is not None:
         print(f"effective scales: {_numbers(analysis.fitted_scales)}")
     print(f"singular values: {_numbers(analysis.singular_values)} ... ({analysis.outliers} stand out)")
-    print(
-        f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
-        f"(by chance {analysis.null_ratio:.3g})"
-    )
-    print(
-        f"principal components of the currents: {analysis.components} for 99 % (effective number "
-        f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
-    )
-    print(f"currents linear in the integrals: {100 * analysis.linearity:.2f} % of the variance")
+    if math.isfinite(analysis.ratio):
+        print(
+            f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
+            f"(by chance {analysis.null_ratio:.3g})"
+        )
+    if math.isfinite(analysis.participation):
+        print(
+            f"principal components of the currents: {analysis.components} for 99 % (effective number "
+            f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
+        )
+    if math.isfinite(analysis.linearity):
+        print(f"currents linear in the integrals: {percent(analysis.linearity)} of the variance")
 
 
 def _show_recording(analysis: "RecordingAnalysis") -> None:
+    from rni.analysis.verdict import percent
+
     print(
         f"recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps, "
         f"{analysis.channels} input channels"
     )
     print(f"effective decays: {_numbers(analysis.decays)}")
-    shares = "  ".join(f"{100 * share:.2f} %" for share in analysis.shares)
-    print(f"variance that each integral adds: {shares} (by chance {100 * analysis.chance:.2g} %)")
-    print(f"variance explained by integrals and present inputs: {100 * analysis.explained:.2f} %")
-    print(f"relative error of the integrals, read out of held-out activity: {_numbers(analysis.errors)}")
+    shares = "  ".join(map(percent, analysis.shares))
+    print(f"variance that each integral adds: {shares} (by chance {percent(analysis.chance)})")
+    print(f"variance explained by integrals and present inputs: {percent(analysis.explained)}")
+    errors = "  ".join(map(percent, analysis.errors))
+    print(f"relative error of the integrals, read out of held-out activity: {errors}")
     print(
         f"principal components of the activity: {analysis.components} for 99 % (effective number "
         f"{analysis.participation:.3g})"

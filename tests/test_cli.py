@@ -205,7 +205,8 @@ def test_analyze_takes_a_state_dict_of_torch_and_writes_a_page(rni, tmp_path):
     np.save(tmp_path / "x.npy", 0.3 * np.random.default_rng(0).normal(size=(8, 60, 1)))
     code, out, err = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--out", "page.html")
     assert (code, err) == (0, "")
-    assert out.startswith("12 neurons, Tanh(), decays")
+    assert out.startswith("forgets: ")
+    assert "12 neurons, Tanh(), decays" in out
     assert "relative error, inputs, 60 steps" in out
     assert "note: activation tanh, torch's default" in out
     assert "tanh.pt" in (tmp_path / "page.html").read_text()
@@ -219,7 +220,8 @@ def test_analyze_takes_a_recording(rni, tmp_path):
     np.savez(tmp_path / "recording.npz", activity=np.cumsum(x, axis=1) * np.ones(5), inputs=x)
     code, out, _ = rni("analyze", "recording.npz")
     assert code == 0
-    assert out.startswith("recording of 5 neurons, 6 trials of 80 steps, 1 input channels\neffective decays: 1\n")
+    assert out.startswith("integrates: ")
+    assert "recording of 5 neurons, 6 trials of 80 steps, 1 input channels\neffective decays: 1\n" in out
 
 
 def test_arrays_taken_out_are_analysed_like_the_file(rni, saved):

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from rni import memory
+from rni.analysis.recording import error_by_duration
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration, bursts
@@ -86,9 +87,7 @@ def noisy_outputs(net: Network, inputs: Tensor, level: float, generator: Generat
 
 
 def _worst_error(task: Integration, outputs: Tensor, inputs: Tensor) -> float:
-    targets = task.targets(inputs.double())
-    error = (outputs.double() - targets).square().sum((0, 1)) / targets.square().sum((0, 1))
-    return float(error.sqrt().max())
+    return float(error_by_duration(outputs, task.targets(inputs.double()), inputs)[-1].max())
 
 
 def _stream(seed: int, number: int) -> Generator:
