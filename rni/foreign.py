@@ -7,6 +7,7 @@ Arrays have the names in `NETWORK_ARRAYS`, or activity and inputs for a recordin
 
 import pickle
 import re
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -224,7 +225,8 @@ def _load_state_dict(path: Path) -> Mapping[str, Any]:
     allowed = "allowed: a state dict, as torch.save(model.state_dict(), path) writes"
     _require_unpacked(path)
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of its own doubts, beside which the reason is lost
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever its reader stumbles on
         more = isinstance(error, pickle.UnpicklingError) and zipfile.is_zipfile(path)
         reason = (

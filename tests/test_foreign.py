@@ -1,5 +1,7 @@
 """Networks made elsewhere: what is read is what torch computes, and what can't be read is refused in one line."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -191,6 +193,14 @@ def test_what_is_not_supported_is_refused_with_what_is(thing, message):
     assert str(caught.value).startswith(message)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_refused_pickle_is_one_line_and_no_warning_beside_it(tmp_path, recwarn):
+    (tmp_path / "net.pt").write_bytes(pickle.dumps([Trap()], protocol=4))
+    with pytest.raises(InputError, match="can't be read"):
+        foreign.read(tmp_path / "net.pt")
+    assert not list(recwarn)
 
 
 def test_numbers_of_any_kind_are_read_as_they_are(x):
