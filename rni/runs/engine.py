@@ -239,6 +239,8 @@ class ClusterExecutor(Executor):
         return self._executor.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._client.status != "running":  # giving up the way back to a lost scheduler, it logs a traceback
+            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._executor.shutdown(wait and not cancel_futures)
         self._client.close()
 
