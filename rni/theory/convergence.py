@@ -72,8 +72,9 @@ def hessian_spectrum(
     """
     problem = linear_problem(space.encoder, space.decoder, decay, scale, duration, covariance)
     jacobian = moment_jacobian(omega, problem)[..., 0, 0, :, :].flatten(-2)
-    factor = torch.linalg.cholesky(problem.chi[:, 0, :, 0])
-    return torch.linalg.svdvals(sqrt(2) * factor.T @ jacobian) ** 2
+    values, vectors = torch.linalg.eigh(problem.chi[:, 0, :, 0])
+    root = (2 * values.clamp(min=0)).sqrt()[:, None] * vectors.T
+    return torch.linalg.svdvals(root @ jacobian) ** 2
 
 
 def condition_number(

@@ -34,7 +34,7 @@ def test_any_kind_of_array_is_taken_and_any_wrong_shape_is_refused(name):
     for kind in (W, W.astype(np.float32), torch.tensor(W), W.tolist(), W[::-1, ::-1]):
         function(kind)
     for wrong in (W[:3], W[0], W[:0, :0], np.full((4, 4), np.nan), "W", [[1.0, 2.0], [3.0]], 1j * W, None):
-        with pytest.raises(InputError, match="recurrent: .*; allowed: "):
+        with pytest.raises(InputError, match=r"recurrent: .*; allowed: "):
             function(wrong)
 
 
@@ -63,6 +63,7 @@ def test_any_kind_of_array_is_taken_and_any_wrong_shape_is_refused(name):
         lambda: theory.plane(float("nan"), 1.0, 0.0),
         lambda: theory.SameVectorsDescent(1.0, 0.9, 0.0, 3).stability_limit,
         lambda: theory.SameVectorsDescent(1.0, 0.9, 1.0, 0).roots,
+        lambda: theory.OneStepDescent(0.0, 1.0, 0.0, 0.9, 1.0).stability_limit,
     ],
 )
 def test_values_without_a_meaning_are_refused_in_one_line(call):
