@@ -6,12 +6,14 @@ network. Besides its value it gives its derivative, which the hand-written gradi
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from pydantic import Field
+from torch import Generator, Tensor, nn
 
 from rni.errors import InputError
+from rni.part import Choice, Family, Part, Positive
 
 
 class Activation(nn.Module):
@@ -157,9 +159,63 @@ class Elementwise(Activation):
         return self.function(currents)
 
 
-BUILT_IN: dict[str, type[Activation]] = {
-    cls.name: cls for cls in (Linear, ReLU, Sigmoid, Tanh, Softplus, RectifiedPower)
-}
+class Normal(Part):
+    """A parameter that differs between neurons: Gaussian, drawn once from the seed."""
+
+    mean: float
+    deviation: Annotated[float, Field(ge=0)]
+
+    def draw(self, neurons: int, generator: Generator) -> Tensor:
+        return self.mean + self.deviation * torch.randn(neurons, generator=generator, dtype=torch.float64)
+
+
+class ActivationPart(Choice):
+    """An activation as a part of a specification: its class, and its parameters as fields."""
+
+    makes: ClassVar[type[Activation]]
+
+    def build(self, neurons: int, stream: Callable[[str], Generator]) -> Activation:
+        """The activation of that many neurons; `stream` gives random numbers for each parameter."""
+        return self.makes(
+            **{k: v.draw(neurons, stream(f"activation.{k}")) if isinstance(v, Normal) else v for k, v in self}
+        )
+
+
+ACTIVATIONS: Family[ActivationPart] = Family()
+
+
+@ACTIVATIONS.add("linear")
+class LinearPart(ActivationPart):
+    makes = Linear
+
+
+@ACTIVATIONS.add("relu")
+class ReLUPart(ActivationPart):
+    makes = ReLU
+
+
+@ACTIVATIONS.add("sigmoid")
+class SigmoidPart(ActivationPart):
+    slope: Positive | Normal = 50.0
+    threshold: float | Normal = 0.1
+    makes = Sigmoid
+
+
+@ACTIVATIONS.add("tanh")
+class TanhPart(ActivationPart):
+    makes = Tanh
+
+
+@ACTIVATIONS.add("softplus")
+class SoftplusPart(ActivationPart):
+    slope: Positive | Normal = 50.0
+    makes = Softplus
+
+
+@ACTIVATIONS.add("rectified_power")
+class RectifiedPowerPart(ActivationPart):
+    exponent: Annotated[float, Field(gt=1)] | Normal = 2.0
+    makes = RectifiedPower
 
 
 def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: Any) -> Activation:
@@ -167,14 +223,16 @@ def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: An
 
     A module is copied because networks cast what they have to their own precision.
     """
-    if isinstance(kind, str) and kind in BUILT_IN:
-        known = [name for name, _ in BUILT_IN[kind]().named_buffers()]
+    if isinstance(kind, str) and kind in ACTIVATIONS.parts:
+        part = ACTIVATIONS.parts[kind]
+        known = list(part.model_fields)
         for name in parameters:
             if name not in known:
                 raise InputError(f"{name}: not a parameter of {kind}; allowed: {', '.join(known) or 'none'}")
-        return BUILT_IN[kind](**parameters)
+        return part.makes(**parameters)
     if not callable(kind):
-        raise InputError(f"activation: {kind!r}; allowed: {', '.join(BUILT_IN)}, or an elementwise torch function")
+        known = ", ".join(ACTIVATIONS.parts)
+        raise InputError(f"activation: {kind!r}; allowed: {known}, or an elementwise torch function")
     if parameters:
         raise InputError(f"{', '.join(parameters)}: given beside {kind!r}; allowed: with the name of an activation")
     own = copy.deepcopy(kind) if isinstance(kind, nn.Module) else kind

@@ -31,9 +31,9 @@ import torch
 from torch import Tensor
 
 from rni.analysis.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
-from rni.analysis.spectrum import svd
 from rni.errors import InputError
 from rni.network import Network
+from rni.weights import svd
 
 RANK_TOLERANCE = 1e-9
 BLIND = 1e12  # condition of the encoders as W reads them

@@ -65,7 +65,7 @@ def train(
     except Diverged:
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
         raise
-    files.save(result.network, out, specification.model_dump(mode="json"), result.losses)
+    files.save(result.network, out, specification.to_dict(), result.losses)
     checkpoint.unlink(missing_ok=True)
     if isinstance(result.network.recurrent, Dale) and (reason := obstacle(result.network.recurrent.signs)):
         print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
@@ -107,7 +107,7 @@ def design(
     drawn = specification.build()
     vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
     result = design(drawn.task, neurons, drawn.f, **vectors, bounds=bounds, seed=seed)
-    files.save(result.network, out, specification.model_dump(mode="json"))
+    files.save(result.network, out, specification.to_dict())
     print(f"{neurons} neurons, {result.network.f!r}, decays {_numbers(drawn.task.decays)}: {result.seconds:.2g} s")
     print(f"residuals on fresh points  outputs {max(result.output_residuals):.1e}, ", end="")
     print(f"currents {max(result.current_residuals):.1e}")

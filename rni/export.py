@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.activation import BUILT_IN, Sigmoid, Softplus
+from rni.activation import ACTIVATIONS, Sigmoid, Softplus
 from rni.errors import InputError
 from rni.files import network_tensors, write_atomically, write_tensors
 from rni.network import Network
@@ -32,8 +32,8 @@ def to_torch(net: Network, path: Path) -> None:
 
 def to_arrays(net: Network, path: Path) -> None:
     """The arrays of `rni.foreign.NETWORK_ARRAYS` that it is made of, as .npz; `rni analyze` reads them."""
-    if net.f.name not in BUILT_IN or net.active is not None:
-        raise InputError(f"network: {net.f!r}; allowed: a whole network, with one of {', '.join(BUILT_IN)}")
+    if net.f.name not in ACTIVATIONS.parts or net.active is not None:
+        raise InputError(f"network: {net.f!r}; allowed: a whole network, with one of {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
     arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rni import memory
-from rni.activation import BUILT_IN, make
+from rni.activation import ACTIVATIONS, make
 from rni.atomic import write_atomically as write_atomically
 from rni.errors import InputError
 from rni.network import Network
@@ -37,8 +37,8 @@ def save(
     net: Network, path: str | Path, specification: dict | None = None, losses: Sequence[float] | None = None
 ) -> None:
     """Write a network, atomically: the file is the old one or the new one, never half of it."""
-    if net.f.name not in BUILT_IN:
-        raise InputError(f"activation: {net.f!r}; allowed in a file: {', '.join(BUILT_IN)}")
+    if net.f.name not in ACTIVATIONS.parts:
+        raise InputError(f"activation: {net.f!r}; allowed in a file: {', '.join(ACTIVATIONS.parts)}")
     if net.active is not None:
         raise InputError("network: has silenced neurons; allowed in a file: a whole network")
     tensors = network_tensors(net)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from rni import memory, weights
-from rni.activation import BUILT_IN, Activation, make
+from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError, printable
 from rni.files import load, read_tensors, real, require_file
 from rni.network import Network
@@ -27,9 +27,9 @@ from rni.task import Integration
 from rni.weights import Dense
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
-PARAMETERS = ("slope", "threshold", "exponent")
+PARAMETERS = tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in part.model_fields))
 NETWORK_ARRAYS = (
-    *(*weights.NAMES, "encoders", "input_weights", "bias", "decoders", "offset"),
+    *(*weights.names(), "encoders", "input_weights", "bias", "decoders", "offset"),
     *("activation", *PARAMETERS, "decays", "scales"),
 )
 RECORDING_ARRAYS = ("activity", "inputs")
@@ -204,7 +204,7 @@ def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None =
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
     parameters = {key: tensors[key] for key in PARAMETERS if key in tensors}
     if (named is None) == (activation is None):
-        raise InputError(f"activation: {named or 'missing'}; allowed: given once, {', '.join(BUILT_IN)}")
+        raise InputError(f"activation: {named or 'missing'}; allowed: given once, {', '.join(ACTIVATIONS.parts)}")
     kind = named or activation
     assert kind is not None
     return make(kind, **parameters)

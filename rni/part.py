@@ -5,21 +5,26 @@ by its name, `"proxy"`, or by a table with its fields, `{ name = "proxy", points
 line that adds it to its family.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Generic, TypeVar
+import reprlib
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, computed_field
 from pydantic_core import ErrorDetails
 
 from rni.errors import InputError
 
 Numbers = Annotated[tuple[float, ...], Strict(False)]
 Positive = Annotated[float, Field(gt=0)]
-LONGEST = 80  # characters of a value in a message
+MOST = 20  # lines of what is wrong
+
+_brief = reprlib.Repr()
+_brief.maxlist = _brief.maxtuple = _brief.maxdict = 20
+_brief.maxstring = _brief.maxother = 80
 
 
 class Part(BaseModel):
-    """Plain data: checked when it is made, by one line for each field that is wrong, and the same ever after."""
+    """Plain data: checked when it is made, with a line for each field that is wrong, and the same ever after."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -27,38 +32,52 @@ class Part(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InputError("\n".join(_lines(type(self), error))) from None
-
-    @classmethod
-    def fields(cls) -> list[str]:
-        return list(cls.model_fields)
+            lines = list(_lines(type(self), error))
+            more = [f"and {len(lines) - MOST} fields more; allowed: see above"] if len(lines) > MOST else []
+            raise InputError(*lines[:MOST], *more) from None
 
 
-P = TypeVar("P", bound=Part)
+class Choice(Part):
+    """A part that is chosen by its name."""
+
+    known_as: ClassVar[str]
+
+    @computed_field
+    @property
+    def name(self) -> str:
+        """Which of its family it is."""
+        return self.known_as
 
 
-class Family(Generic[P]):
-    """Parts by name. A part's name is the default of its field `name`."""
+C = TypeVar("C", bound=Choice)
+
+
+class Family(Generic[C]):
+    """Parts that can take each other's place, by name."""
 
     def __init__(self):
-        self.parts: dict[str, type[P]] = {}
+        self.parts: dict[str, type[C]] = {}
 
-    def add(self, part: type[P]) -> type[P]:
-        """Register a part; a decorator."""
-        self.parts[part.model_fields["name"].default] = part
-        return part
+    def add(self, name: str) -> Callable[[type[C]], type[C]]:
+        """Register a part under its name; a decorator."""
 
-    def choose(self, raw: Any) -> P:
+        def registered(part: type[C]) -> type[C]:
+            part.known_as = name
+            self.parts[name] = part
+            return part
+
+        return registered
+
+    def choose(self, raw: Any) -> C:
         """The part of that name, or of that table."""
-        if isinstance(raw, Part):
-            return raw  # pyright: ignore[reportReturnType]
+        if isinstance(raw, tuple(self.parts.values())):
+            return raw
         table = {"name": raw} if isinstance(raw, str) else raw
-        allowed = ", ".join(self.parts)
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-            raise InputError(f": {shown(raw)}; allowed: a name, or a table with one, of {allowed}")
+            raise InputError(f": {shown(raw)}; allowed: a name, or a table with one, of {', '.join(self.parts)}")
         if table["name"] not in self.parts:
-            raise InputError(f": {shown(table['name'])}; allowed: {allowed}")
-        return self.parts[table["name"]](**table)
+            raise InputError(f": {shown(table['name'])}; allowed: {', '.join(self.parts)}")
+        return self.parts[table["name"]](**{field: value for field, value in table.items() if field != "name"})
 
 
 def require(condition: bool, field: str, value: Any, allowed: str) -> None:
@@ -68,13 +87,16 @@ def require(condition: bool, field: str, value: Any, allowed: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in a message: in one line, and short."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    """A value as Python writes it, as far as 80 characters go: a file may nest it deeply, or hold enormous numbers."""
+    try:
+        text = _brief.repr(value)
+    except ValueError:  # Python writes no whole numbers of more than 4300 digits
+        text = "a huge number"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _lines(model: type[Part], error: ValidationError) -> Iterator[str]:
-    """`field: value; allowed: ...`, one for each field; where a field may be of several kinds, they are joined."""
+    """`field: value; allowed: ...` for each field; where a field may be of several kinds, they are joined."""
     found: dict[str, list[str]] = {}
     for each in error.errors():
         for problem, allowed in _problems(model, each):
@@ -84,11 +106,7 @@ def _lines(model: type[Part], error: ValidationError) -> Iterator[str]:
 
 
 def _problems(model: type[Part], error: ErrorDetails) -> Iterator[tuple[str, str]]:
-    # pydantic also names the alternatives of a union on the way ("float"); a user knows only fields and places in lists
-    field, *rest = error["loc"] or ("",)
-    where = ".".join(
-        [str(field) if str(field).isidentifier() else shown(field), *(str(k) for k in rest if isinstance(k, int))]
-    )
+    where, value = _place(error), shown(error["input"])
     match error["type"]:
         case "missing":
             yield f"{where}: missing", "a value, it has no default"
@@ -96,14 +114,24 @@ def _problems(model: type[Part], error: ErrorDetails) -> Iterator[tuple[str, str
             yield f"{where}: no such field", ", ".join(model.model_fields)
         case "value_error":  # of a part within this one, or of a check that concerns several fields
             for line in str(error.get("ctx", {})["error"]).splitlines():
-                text, _, allowed = line.partition("; allowed: ")
-                yield f"{where if field else ''}{'' if text.startswith(':') or not field else '.'}{text}", allowed
+                problem, _, allowed = line.partition("; allowed: ")
+                yield f"{where}{'' if not where or problem.startswith(':') else '.'}{problem}", allowed
+        case "default_factory_not_called":
+            return  # it waits for a field that is wrong itself
         case "model_type" | "model_attributes_type":
-            yield f"{where}: {shown(error['input'])}", "a table"
+            yield f"{where}: {value}", "a table"
         case "tuple_type":
-            yield f"{where}: {shown(error['input'])}", "a list of numbers"
+            yield f"{where}: {value}", "a list of numbers"
+        case "too_short":
+            yield f"{where}: {value}", f"at least {error.get('ctx', {})['min_length']}"
+        case "too_long":
+            yield f"{where}: {value}", f"at most {error.get('ctx', {})['max_length']}"
         case _:
-            yield (
-                f"{where}: {shown(error['input'])}",
-                error["msg"].removeprefix("Input should be ").removeprefix("a valid "),
-            )
+            yield f"{where}: {value}", error["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+
+
+def _place(error: ErrorDetails) -> str:
+    # pydantic also names the alternatives of a union on the way ("float"); a user knows fields, and places in lists
+    field, *rest = error["loc"] or ("",)
+    name = str(field) if str(field).isidentifier() or not field else shown(field)
+    return ".".join([name, *(str(index) for index in rest if isinstance(index, int))])

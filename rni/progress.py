@@ -164,10 +164,9 @@ class RunsProgress:
     """How far a number of runs is: those settled, and those that the workers report."""
 
     def __init__(self, specifications: "Sequence[Specification]", root: Path):
-        from rni.runs.engine import cost
         from rni.runs.store import Store
 
-        costs = {specification.key(): cost(specification) for specification in specifications}
+        costs = {specification.key(): specification.cost() for specification in specifications}
         self.root, self.total, self.done, self.begun = root, len(costs), 0, time.monotonic()
         self.stored = {key for key in costs if Store(root).has(key)}
         self.costs = {key: value for key, value in costs.items() if key not in self.stored}

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from torch import Generator, Tensor
 
 from rni.errors import InputError
-from rni.part import Family, Part, Positive, require
+from rni.part import Choice, Family, Positive, require
 
 Norms = float | Sequence[float]
 
@@ -102,10 +102,8 @@ def on_supports(
     return Vectors(_supported(neurons, encoder_supports, generator), _supported(neurons, decoder_supports, generator))
 
 
-class VectorsPart(Part):
+class VectorsPart(Choice):
     """Vectors as a part of a specification."""
-
-    name: str
 
     @abstractmethod
     def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
@@ -118,33 +116,30 @@ class VectorsPart(Part):
 VECTORS: Family[VectorsPart] = Family()
 
 
-@VECTORS.add
-class Independent(VectorsPart):
-    name: Literal["independent"] = "independent"
+class _Normed(VectorsPart):
     encoder_norm: Positive = 1.0
     decoder_norm: Positive = 1.0
 
+    def norms(self) -> dict[str, Norms]:
+        return {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
+
+
+@VECTORS.add("independent")
+class Independent(_Normed):
     def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
-        norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
-        return independent(neurons, channels, generator, **norms)
+        return independent(neurons, channels, generator, **self.norms())
 
 
-@VECTORS.add
-class Overlap(VectorsPart):
-    name: Literal["overlap"] = "overlap"
+@VECTORS.add("overlap")
+class Overlap(_Normed):
     value: Annotated[float, Field(ge=0, le=1)]
-    encoder_norm: Positive = 1.0
-    decoder_norm: Positive = 1.0
 
     def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
-        norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
-        return overlapping(neurons, channels, generator, overlap=self.value, **norms)
+        return overlapping(neurons, channels, generator, overlap=self.value, **self.norms())
 
 
-@VECTORS.add
+@VECTORS.add("orthonormal")
 class Orthonormal(VectorsPart):
-    name: Literal["orthonormal"] = "orthonormal"
-
     def draw(self, neurons: int, channels: int, generator: Generator) -> Vectors:
         return orthonormal(neurons, channels, generator)
 
@@ -152,9 +147,8 @@ class Orthonormal(VectorsPart):
         _require_neurons(neurons, channels)
 
 
-@VECTORS.add
+@VECTORS.add("supports")
 class Supports(VectorsPart):
-    name: Literal["supports"] = "supports"
     kind: SupportKind = "same"
     fraction: Annotated[float, Field(gt=0, le=1)] | None = None
 

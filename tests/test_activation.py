@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from rni import RNN, InputError, Integration, Network, design, load, save
-from rni.activation import BUILT_IN, Activation, RectifiedPower, Sigmoid, make
+from rni.activation import ACTIVATIONS, Activation, RectifiedPower, Sigmoid, make
 from rni.foreign import from_arrays, from_state_dict
 from rni.weights import Dense
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", ACTIVATIONS.parts)
 def test_derivatives_agree_with_automatic_differentiation(name, generator):
     f = make(name).double()
     nu = torch.randn(5, 7, generator=generator, dtype=torch.float64)

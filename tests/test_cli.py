@@ -140,14 +140,14 @@ def test_flags_override_the_file(rni, config, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "run.toml", "--neurons", "x"], "rni: Specification.network.neurons: 'x'; allowed: integer"),
+        (["train", "run.toml", "--neurons", "x"], "rni: network.neurons: 'x'; allowed: integer"),
         (["train", "run.toml", "--nurons", "5"], "rni: nurons: no such field; allowed: seed"),
         (["train", "run.toml", "--neurons"], "rni: --neurons: no value"),
         (["train", "run.toml", "five"], "rni: five: unexpected"),
         (["train", "none.toml"], "rni: none.toml: no such file"),
         (["train", "x.npy"], "rni: x.npy: "),
-        (["train", "run.toml", "--neurons", "9" * 5000], "rni: Specification.network.neurons: "),
-        (["train", "run.toml", "--neurons", "[" * 5000], "rni: Specification.network.neurons: '[[["),
+        (["train", "run.toml", "--neurons", "9" * 5000], "rni: network.neurons: "),
+        (["train", "run.toml", "--neurons", "[" * 5000], "rni: network.neurons: '[[["),
         (["train", "a\nb\x1b[31m.toml"], "rni: a\\nb\\x1b[31m.toml: no such file"),
         (["train", "x" * 5000], "rni: xxx"),
         (["analyze", "."], "rni: .: a folder; allowed: a file that can be read"),

@@ -6,7 +6,7 @@ import torch
 
 import rni
 from rni import InputError, Integration, Network, analyze, foreign, vectors
-from rni.activation import BUILT_IN, RectifiedPower, Sigmoid, Softplus
+from rni.activation import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
 from rni.export import to_arrays, to_onnx, to_torch
 from rni.task import white_noise
 from rni.weights import Dale, Dense, LowRank
@@ -91,7 +91,7 @@ FACTORS = torch.linspace(-1, 1, 2 * N, dtype=torch.float64).reshape(N, 2) / N
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", [*BUILT_IN, "sigmoid of each", "softplus of each", "rectified_power of each"])
+@pytest.mark.parametrize("name", [*ACTIVATIONS.parts, "sigmoid of each", "softplus of each", "rectified_power of each"])
 def test_arrays_hold_every_number_of_a_network(name, dtype, tmp_path):
     """Bit for bit, whatever the activation, its parameters and the form of W."""
     each = {"sigmoid": Sigmoid(SPREAD64, SPREAD64 / 10), "softplus": Softplus(SPREAD64)}

@@ -166,7 +166,8 @@ def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, 
             raise RuntimeError
 
     net, kept = spec.build(), Checkpoint(checkpoint, spec.key(), seconds=0)
-    options = {"learning_rate": spec.training.learning_rate, "steps": 60, "checkpoint": kept}
+    options = {"learning_rate": spec.training.learning_rate, "schedule": spec.training.schedule}
+    options |= {"steps": 60, "checkpoint": kept}
     if loss == "batch":
         options["generator"] = spec.stream("training")
     with pytest.raises(RuntimeError):

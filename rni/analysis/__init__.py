@@ -34,10 +34,10 @@ from rni.analysis.selectivity import harmonics as harmonics
 from rni.analysis.selectivity import mixing as mixing
 from rni.analysis.selectivity import rectified_selectivity as rectified_selectivity
 from rni.analysis.selectivity import selectivity_vectors as selectivity_vectors
-from rni.analysis.spectrum import SVD as SVD
-from rni.analysis.spectrum import svd as svd
 from rni.analysis.summary import Analysis as Analysis
 from rni.analysis.summary import RecordingAnalysis as RecordingAnalysis
 from rni.analysis.summary import analyze as analyze
 from rni.analysis.verdict import Verdict as Verdict
 from rni.analysis.verdict import judge as judge
+from rni.weights import SVD as SVD
+from rni.weights import svd as svd

@@ -31,14 +31,13 @@ from rni.analysis.recording import (
     without_starts,
 )
 from rni.analysis.selectivity import mixing
-from rni.analysis.spectrum import svd
 from rni.analysis.verdict import TOLERANCE, Verdict, judge, percent, time_constant
 from rni.errors import InputError
 from rni.foreign import Foreign, interpret
 from rni.network import Network
 from rni.rnn import RNN, Recording
 from rni.task import Integration, bursts, white_noise
-from rni.weights import Dale
+from rni.weights import Dale, svd
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
 TRAJECTORIES = {200: 128, 2000: 16}  # by duration: about as many samples for each

@@ -12,7 +12,6 @@ from torch import Tensor
 from rni import vectors
 from rni.activation import Activation, make
 from rni.analysis.accuracy import relative_error
-from rni.analysis.spectrum import svd
 from rni.designing.exact import exact_factors, linear_factors
 from rni.designing.relu import relu_factors
 from rni.designing.smooth import largest_outputs, smooth_factors
@@ -22,7 +21,7 @@ from rni.network import Network
 from rni.streams import stream
 from rni.task import Integration, bursts, white_noise
 from rni.threads import threads
-from rni.weights import LowRank
+from rni.weights import LowRank, svd
 
 MARGIN = 1.05  # the box of integrals is a little larger than what inputs up to 1 reach: errors push beyond it
 EXACT = {"linear": linear_factors, "relu": relu_factors}

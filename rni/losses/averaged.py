@@ -1,20 +1,44 @@
 r"""The fully averaged loss of a linear network (section 3, first appendix): no batch, no noise."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import sqrt
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
+from scipy.linalg import eigvalsh, toeplitz
 from torch import Generator, Tensor
 
+from rni import memory
 from rni.errors import InputError, require_whole
+from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
 from rni.losses.gradient import Gradient, Trained, require_task, trained_parts
 from rni.network import Network
+from rni.part import Numbers, require
 from rni.task import Integration
 from rni.theory.moments import input_correlation, moments, target_moments
 
 
+class SequenceLoss(Loss):
+    r"""A loss of sequences of T steps.
+
+    Descent warms up to $2 / (s^2 T^3)$, four times the authors' constant rate in the paper's normalisation: from
+    there on the current manifold is flatter and the integrals are better for the same work; less from T = 5 on, where
+    small batches would make it unstable.
+    """
+
+    task: Integration
+    duration: int
+    schedule = "warmup"
+
+    def rate(self) -> float:
+        return 2 / (largest_scale(self.task) ** 2 * self.duration**3) * min(1, 5 / self.duration)
+
+
 @dataclass(frozen=True)
-class AveragedLoss:
+class AveragedLoss(SequenceLoss):
     r"""$L(W) = \sum_{q,p=1}^T \chi_{qp} (\mu_q - s\gamma^q)(\mu_p - s\gamma^p)$, for any number of channels.
 
     With several channels $\mu_q$ and $s\gamma^q$ are D x D matrices, and the sum also runs over the channels of the
@@ -25,6 +49,7 @@ class AveragedLoss:
     duration: int = 3
     covariance: Tensor | None = None
     correlation: Tensor | None = field(init=False, repr=False)  # None for white noise: see `weighed`
+    noisy = False
 
     def __post_init__(self):
         require_whole("duration", self.duration, 1)
@@ -93,6 +118,45 @@ class AveragedLoss:
         left, right = errors.flatten(0, 1), torch.cat(images[:-1])
         kept = len(left) if "recurrent" in parts else 0
         return loss, Gradient(left[:kept], right[:kept], decoder_gradient, encoder_gradient)
+
+
+class SequencePart(LossPart):
+    """Length of the sequences, and the correlation of their inputs at lags 0 to T - 1, white noise if left open."""
+
+    duration: Annotated[int, Field(ge=1, le=10_000)] = 3
+    correlation: Numbers = ()
+
+    @abstractmethod
+    def make(self, task: Integration, covariance: Tensor | None) -> Loss: ...
+
+    def build(self, task: Integration, activation: str) -> Loss:
+        return self.make(task, torch.tensor(toeplitz(self.correlation)) if self.correlation else None)
+
+    def check(self, task: Integration, activation: str) -> None:
+        if self.correlation:
+            given = ("training.loss.correlation", self.correlation)
+            require(len(self.correlation) == self.duration, *given, f"{self.duration} numbers, one for each lag")
+            smallest: Any = eigvalsh(toeplitz(self.correlation))[0]
+            positive = smallest >= -1e-10 * abs(self.correlation[0])
+            require(positive, *given, "a correlation without negative eigenvalues")
+
+    def require_memory(self, task: Integration, neurons: int, size: int) -> None:
+        pairs = 16 * task.channels**2 if self.correlation else 0  # covariance and correlation of the inputs, in float64
+        most = sqrt(memory.available() / max(pairs, 1))
+        memory.require(pairs * self.duration**2, f"training.loss.duration: {self.duration}", f"up to {int(most)}")
+
+
+@LOSSES.add("averaged")
+class Averaged(SequencePart):
+    def make(self, task: Integration, covariance: Tensor | None) -> Loss:
+        return AveragedLoss(task, self.duration, covariance)
+
+    def check(self, task: Integration, activation: str) -> None:
+        super().check(task, activation)
+        require(activation == "linear", "training.loss", self.name, f"'batch' for the activation {activation!r}")
+
+    def rows(self, task: Integration, activation: str) -> int:
+        return task.channels
 
 
 def _linear(net: Network) -> Network:

@@ -1,20 +1,26 @@
 r"""The batch loss (section 2): the squared error of the outputs on a batch of input sequences."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Generator, Tensor
 
+from rni import memory
 from rni.errors import require_whole
-from rni.losses.averaged import AveragedLoss
+from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
+from rni.losses.base import LOSSES, Loss
 from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration, correlated_noise, white_noise
 from rni.theory.moments import full_covariance
 
+BATCH = 32
+
 
 @dataclass(frozen=True)
-class BatchLoss:
+class BatchLoss(SequenceLoss):
     r"""$L = \big\langle \sum_{c=1}^D \sum_{t=0}^{T-1} (y_{c,t} - \bar y_{c,t})^2 \big\rangle_X$.
 
     The paper's normalisation: summed over time and channels, averaged over the batch. (The mean over time as well,
@@ -24,7 +30,7 @@ class BatchLoss:
 
     task: Integration
     duration: int = 3
-    batch: int = 64
+    batch: int = BATCH
     covariance: Tensor | None = None
 
     def __post_init__(self):
@@ -98,3 +104,21 @@ class BatchLoss:
         errors[terms - channels : terms] = first  # in the place of t = 0
         kept = terms if "recurrent" in parts else 0
         return loss, Gradient(errors[:kept], fed[:kept], decoder_gradient, encoder_gradient)
+
+
+@LOSSES.add("batch")
+class Batch(SequencePart):
+    batch: Annotated[int, Field(ge=1, le=1_000_000)] = BATCH
+
+    def make(self, task: Integration, covariance: Tensor | None) -> Loss:
+        return BatchLoss(task, self.duration, self.batch, covariance)
+
+    def rows(self, task: Integration, activation: str) -> int:
+        return self.batch * self.duration
+
+    def require_memory(self, task: Integration, neurons: int, size: int) -> None:
+        super().require_memory(task, neurons, size)
+        each = 3 * self.duration * size * neurons  # states, currents and their gradients
+        memory.require(
+            self.batch * each, f"training.loss.batch: {self.batch}", f"up to {int(memory.available() / each)}"
+        )

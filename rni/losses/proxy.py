@@ -6,15 +6,22 @@ must follow, $D^\dagger f(W E z) = S\Gamma z$, and the next currents too, $W f(W
 
 import warnings
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Generator, Tensor
 
+from rni import memory
 from rni.errors import InputError, require_whole
+from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
 from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
 from rni.network import Network
+from rni.part import Numbers, require
 from rni.quasirandom import points, shifted_points
 from rni.task import Integration
+
+POINTS = 64
 
 
 class RangeWarning(UserWarning):
@@ -22,7 +29,7 @@ class RangeWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class ProxyLoss:
+class ProxyLoss(Loss):
     r"""$L = \big\langle |D^\dagger f(WEz) - S\Gamma z|^2 + a\,|W f(WEz) - WE\,\Gamma z|^2 \big\rangle_{z \in Z}$.
 
     The paper's integral over the box $Z_1 \times \dots \times Z_D$, divided by its volume; the weight a of the current
@@ -32,7 +39,7 @@ class ProxyLoss:
     """
 
     task: Integration
-    points: int = 64
+    points: int = POINTS
     bounds: tuple[float, ...] | None = None
     current_weight: float = 1.0
     fixed: bool = False
@@ -68,6 +75,11 @@ class ProxyLoss:
         require_task(net, self.task)
         return proxy_gradient(net, inputs, self.current_weight, 1 / max(len(inputs), 1), train)
 
+    def rate(self) -> float:
+        """That of the exact ReLU proxy, in proportion to the mean of z^2."""
+        assert self.bounds is not None
+        return _unit_rate(self.task) * 6 / max(self.bounds) ** 2
+
     def check_range(self, inputs: Tensor) -> None:
         r"""Warn where signals (batch, time, channels) lead to $|z_c| = |\bar y_c| / (s_c\gamma_c)$ out of the box."""
         assert self.bounds is not None
@@ -81,13 +93,14 @@ class ProxyLoss:
 
 
 @dataclass(frozen=True)
-class ReLUProxyLoss:
+class ReLUProxyLoss(Loss):
     r"""$L = \sum_{z=\pm1} (d^\dagger\lfloor zWe\rfloor_+ - zs\gamma)^2 + |W\lfloor zWe\rfloor_+ - z\gamma We|^2$.
 
     Exact for ReLU and one channel: both terms are homogeneous in z, so that two points stand for all.
     """
 
     task: Integration
+    noisy = False
 
     def __post_init__(self):
         if self.task.channels != 1:
@@ -110,6 +123,48 @@ class ReLUProxyLoss:
         """The loss and its gradient, from products with two vectors."""
         require_task(_relu(net), self.task)
         return proxy_gradient(net, inputs, train=train)
+
+    def rate(self) -> float:
+        """The authors'."""
+        return _unit_rate(self.task)
+
+
+def _unit_rate(task: Integration) -> float:
+    return 0.05 / max(1.0, largest_scale(task) ** 2)
+
+
+@LOSSES.add("proxy")
+class Proxy(LossPart):
+    """The exact two points for ReLU and one channel, unless bounds or the weight of a term are given."""
+
+    points: Annotated[int, Field(ge=1, le=1_000_000)] = POINTS
+    bounds: Numbers = ()
+    current_weight: Annotated[float, Field(ge=0)] = 1.0
+    fixed: bool = False
+
+    def exact(self, task: Integration, activation: str) -> bool:
+        """Two points stand for all where both terms of the proxy are homogeneous and weigh the same."""
+        homogeneous = activation == "relu" and task.channels == 1
+        return homogeneous and not self.bounds and self.current_weight == 1
+
+    def build(self, task: Integration, activation: str) -> Loss:
+        if self.exact(task, activation):
+            return ReLUProxyLoss(task)
+        return ProxyLoss(task, self.points, self.bounds or None, self.current_weight, self.fixed)
+
+    def check(self, task: Integration, activation: str) -> None:
+        given, channels = ("training.loss.bounds", self.bounds), task.channels
+        fits = len(self.bounds) in (0, channels) and all(bound > 0 for bound in self.bounds)
+        require(fits, *given, f"{channels} positive numbers, one for each channel")
+        require(bool(self.bounds) or max(task.decays) < 1, *given, "bounds of z where a decay is 1")
+
+    def rows(self, task: Integration, activation: str) -> int:
+        return 2 if self.exact(task, activation) else self.points
+
+    def require_memory(self, task: Integration, neurons: int, size: int) -> None:
+        row = 3 * size * neurons  # states, currents and their gradients
+        most = int(memory.available() / row)
+        memory.require(self.points * row, f"training.loss.points: {self.points}", f"up to {most}")
 
 
 def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, ...]:

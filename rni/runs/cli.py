@@ -31,7 +31,9 @@ def show(key: Annotated[str, typer.Argument(help="A key, or its first letters.")
     entry = _store(store).show(key)
     print(f"# {entry.key}\n# {entry.path}\n# {_size(entry.size)}, written {_when(entry.modified)}\n# {entry.label}")
     if entry.specification is not None:
-        print(f"\n{entry.specification.to_toml()}", end="")
+        import tomli_w
+
+        print(f"\n{tomli_w.dumps(entry.specification)}", end="")
 
 
 @app.command()

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from rni.atomic import said
 from rni.errors import Diverged, InputError
 from rni.progress import remove_stale, reported, require_sign, signed, statuses
-from rni.runs.specification import Specification
-from rni.runs.store import Store, label
+from rni.runs.store import Store
 
 if TYPE_CHECKING:
+    from rni.runs.specification import Specification
     from rni.training.descent import Callback
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
 GRACE = 5.0  # seconds for a worker to save what it computes when it is no longer wanted
-EXPECTED = 5000  # steps at most, for the time left, of a run that ends at a loss: nobody knows how many it needs
 TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 
@@ -50,7 +49,7 @@ class Outcome:
 
 
 def compute_all(
-    specifications: Iterable[Specification],
+    specifications: "Iterable[Specification]",
     store_root: Path | None,
     executor: Executor,
     on_event: Callable[[Outcome], None] | None = None,
@@ -87,21 +86,21 @@ def compute_all(
             suspects |= found
             barren += not found
         for key in left() - suspects:
-            settle(Outcome(key, label(given[key]), reason="the worker processes die before they begin a run"))
+            settle(Outcome(key, given[key].label(), reason="the worker processes die before they begin a run"))
         for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
             for _ in range(TRIES):
                 if key in left():
                     _round({key: given[key]}, store.root, sign, executor, settle)
             if key in left():
                 reason = "the worker process died, twice, with this run alone: killed, or out of memory"
-                settle(Outcome(key, label(given[key]), reason=reason))
+                settle(Outcome(key, given[key].label(), reason=reason))
     remove_stale(store.root)
     return {key: outcomes[key] for key in given}
 
 
-def compute(specification: Specification, store_root: Path, sign: str = "") -> Outcome:
+def compute(specification: "Specification", store_root: Path, sign: str = "") -> Outcome:
     """Compute one run through the store; what a worker does. The sign is in the store of who asks for it."""
-    begun, key, name, reason = time.monotonic(), specification.key(), label(specification), None
+    begun, key, name, reason = time.monotonic(), specification.key(), specification.label(), None
     try:
         require_sign(store_root, sign)
         with reported(store_root, key, name, specification.training.steps) as report:
@@ -134,17 +133,6 @@ def result(future: Future) -> Any:
                 f"scheduler: {missing} there, or on a worker; allowed: the packages of this command on each of them"
             ) from None
         raise
-
-
-def cost(specification: Specification) -> float:
-    """Roughly how long a run takes, in multiplications."""
-    training, neurons = specification.training, specification.network.neurons
-    channels = len(specification.task.decays)
-    points = 2 if specification.exact_proxy() else training.points
-    rows = {"batch": training.batch * training.duration, "proxy": points, "averaged": channels}[training.loss]
-    columns = min(neurons, 100) if specification.network.weights.name == "lowrank" else neurons
-    steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
-    return float(steps) * (rows + 16) * neurons * columns
 
 
 def local(workers: int | None = None) -> Executor:
@@ -245,12 +233,12 @@ class ClusterExecutor(Executor):
         self.shutdown(cancel_futures=kind is not None)
 
 
-def _longest_first(given: dict[str, Specification], keys: set[str]) -> dict[str, Specification]:
-    return {key: given[key] for key in sorted(keys, key=lambda key: (-cost(given[key]), key))}
+def _longest_first(given: "dict[str, Specification]", keys: set[str]) -> "dict[str, Specification]":
+    return {key: given[key] for key in sorted(keys, key=lambda key: (-given[key].cost(), key))}
 
 
 def _round(
-    batch: dict[str, Specification], root: Path, sign: str, executor: Executor, settle: Callable[[Outcome], None]
+    batch: "dict[str, Specification]", root: Path, sign: str, executor: Executor, settle: Callable[[Outcome], None]
 ) -> None:
     """Compute a batch as far as no worker dies."""
     futures = {executor.submit(compute, specification, root, sign): key for key, specification in batch.items()}
@@ -264,17 +252,17 @@ def _round(
         raise
 
 
-def _outcome(future: Future, specification: Specification) -> Outcome:
+def _outcome(future: Future, specification: "Specification") -> Outcome:
     try:
         return result(future)
     except (BrokenExecutor, ClusterLost):
         raise
     except Exception as error:  # the cluster's own: killed too often
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return Outcome(specification.key(), label(specification), reason=reason)
+        return Outcome(specification.key(), specification.label(), reason=reason)
 
 
-def _compute(specification: Specification, root: Path, report: "Callback") -> None:
+def _compute(specification: "Specification", root: Path, report: "Callback") -> None:
     try:
         Store(root).compute(specification, [report])
     except KeyboardInterrupt:

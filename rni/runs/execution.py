@@ -40,7 +40,7 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
 def _train(specification: Specification, net: Network, loss: Loss, **options: Any) -> list[float]:
     """By the fastest way to the same steps."""
     training, form = specification.training, specification.network.weights.name
-    options |= training.model_dump(include={"learning_rate", "schedule", "steps", "stop_loss"})
+    options |= {name: getattr(training, name) for name in ("learning_rate", "schedule", "steps", "stop_loss")}
     plain = training.optimizer == "sgd" and training.train == "recurrent"
     if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
         return train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors

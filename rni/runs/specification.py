@@ -3,38 +3,94 @@
 import hashlib
 import json
 import tomllib
-from math import isqrt, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, Field, ValidationError, model_validator
+import torch
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from torch import Generator
 
-from rni import memory
+from rni.activation import ACTIVATIONS, ActivationPart
 from rni.errors import InputError
-from rni.runs.messages import explain, shown
-from rni.runs.parts import (
-    DaleWeights,
-    DenseWeights,
-    LowRankWeights,
-    NetworkPart,
-    Normal,
-    OverlapVectors,
-    Part,
-    SupportVectors,
-    Task,
-    Training,
-    require,
-)
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from rni.losses import Loss
-    from rni.network import Network
+from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
+from rni.network import Network
+from rni.part import Numbers, Part, Positive, require, shown
+from rni.runs.label import label
+from rni.streams import stream
+from rni.task import Integration
+from rni.threads import threads
+from rni.vectors import VECTORS, VectorsPart
+from rni.weights import WEIGHTS, WeightsPart
 
 LARGEST = 10**6  # bytes of a configuration
-FORMAT = 4  # part of every run's hash: raise it when the same specification comes to mean another result
+EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
+FORMAT = 5  # part of every run's hash: raise it when the same specification comes to mean another result
+
+
+class Task(Part):
+    """Decays and scales, one for each channel; scales are 1 if left open."""
+
+    decays: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
+        min_length=1, max_length=1000
+    )
+    scales: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
+        default_factory=lambda data: (1.0,) * len(data["decays"])
+    )
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        require(all(0 <= g <= 1 for g in self.decays), "decays", self.decays, "numbers between 0 and 1")
+        require(len(self.scales) == len(self.decays), "scales", self.scales, f"{len(self.decays)}, one for each decay")
+        return self
+
+    def build(self) -> Integration:
+        return Integration(self.decays, self.scales)
+
+
+class NetworkPart(Part):
+    """The network before training."""
+
+    neurons: Annotated[int, Field(ge=2, le=1_000_000)] = 1000
+    activation: Annotated[SerializeAsAny[ActivationPart], BeforeValidator(ACTIVATIONS.choose)] = ACTIVATIONS.choose(
+        "relu"
+    )
+    vectors: Annotated[SerializeAsAny[VectorsPart], BeforeValidator(VECTORS.choose)] = VECTORS.choose("independent")
+    weights: Annotated[SerializeAsAny[WeightsPart], BeforeValidator(WEIGHTS.choose)] = WEIGHTS.choose("dense")
+    initial_radius: Annotated[float, Field(ge=0, le=1e3)] = 0.0
+    precision: Literal["float32", "float64"] = "float32"
+
+
+class Training(Part):
+    """How it is trained. `learning_rate` is for the paper's loss, summed over time and channels.
+
+    Learning rate and schedule that are left open are the optimizer's own for the loss: see `rni.train`. `threads`: on
+    which the bits depend, so that they are a field like the others. More than one pays for dense weights of several
+    thousand neurons. Fields of the loss may stand here too, beside its name.
+    """
+
+    loss: Annotated[SerializeAsAny[LossPart], BeforeValidator(LOSSES.choose)] = LOSSES.choose("batch")
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    learning_rate: Positive | None = None
+    schedule: Schedule | None = None
+    steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 5000
+    stop_loss: Annotated[float, Field(ge=0)] = 0.0
+    train: Trained = "recurrent"
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat(cls, raw: Any) -> Any:
+        """`loss = "proxy"` and `points = 64` side by side are `loss = { name = "proxy", points = 64 }`."""
+        known = {name for part in LOSSES.parts.values() for name in part.model_fields}
+        if not isinstance(raw, dict) or not (beside := known & raw.keys()):
+            return raw
+        loss = raw.get("loss", "batch")
+        table = {"name": loss} if isinstance(loss, str) else loss.model_dump() if isinstance(loss, LossPart) else loss
+        if not isinstance(table, dict):
+            return raw
+        rest = {name: value for name, value in raw.items() if name not in beside}
+        return rest | {"loss": table | {name: raw[name] for name in beside}}
 
 
 class Specification(Part):
@@ -47,83 +103,23 @@ class Specification(Part):
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
-        training, network, channels = self.training, self.network, len(self.task.decays)
-        if training.loss == "averaged":
-            name = network.activation.name
-            require(name == "linear", "training.loss", "averaged", f"'batch' for the activation {name!r}")
-        if training.loss == "proxy":
-            given = ("training.bounds", training.bounds)
-            require(
-                len(training.bounds) in (0, channels) and all(bound > 0 for bound in training.bounds),
-                *given,
-                f"{channels} positive numbers, one for each channel",
-            )
-            require(bool(training.bounds) or max(self.task.decays) < 1, *given, "bounds of z where a decay is 1")
-        if training.correlation:
-            fits = len(training.correlation) == training.duration
-            given = ("training.correlation", training.correlation)
-            require(fits, *given, f"{training.duration} numbers, one for each lag")
-            positive = _smallest_eigenvalue(training.correlation) >= -1e-10 * abs(training.correlation[0])
-            require(positive, *given, "a correlation without negative eigenvalues")
-        if network.vectors.name in ("orthonormal", "supports"):
-            require(
-                network.neurons >= 2 * channels,
-                "network.neurons",
-                network.neurons,
-                f"at least {2 * channels} for {network.vectors.name} vectors of {channels} channels",
-            )
-        if isinstance(network.vectors, SupportVectors):
-            fraction = network.vectors.fraction
-            require(fraction * channels >= 1, "network.vectors.fraction", fraction, f"at least 1 / {channels} channels")
-        if isinstance(network.weights, LowRankWeights):
-            plain = training.optimizer == "sgd" or training.train == "decoders"
-            require(plain, "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
-            radius = network.initial_radius
-            require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
-            object.__setattr__(self, "network", network.model_copy(update={"weights": self._factored(network.weights)}))
-        object.__setattr__(self, "training", training.model_copy(update=self._steps()))
+        training, network = self.training, self.network
+        training.loss.check(self.task.build(), network.activation.name)
+        try:
+            network.vectors.check(network.neurons, len(self.task.decays))
+        except InputError as error:
+            place = "network" if str(error).startswith("neurons") else "network.vectors"
+            raise InputError(f"{place}.{error}") from None
+        element_wise = training.optimizer == "adam" and training.train != "decoders"
+        network.weights.check(network.initial_radius, element_wise)
         return self
-
-    def _steps(self) -> dict[str, Any]:
-        r"""Learning rate and schedule where they are left open.
-
-        Descent warms up to $2 / (s^2 T^3)$, four times the authors' constant rate in the paper's normalisation: from
-        there on the current manifold is flatter and the integrals are better for the same work; less from T = 5 on,
-        where small batches would make it unstable. On the proxy loss it
-        keeps the authors' 0.05 for z = +-1, in proportion to the mean of z^2 elsewhere. Adam: 5e-4.
-        """
-        training = self.training
-        descent = training.optimizer == "sgd"
-        warm = descent and training.learning_rate is None and training.loss != "proxy"
-        scale = max(max(abs(s) for s in self.task.scales), 1e-3)
-        rate = 5e-4
-        if descent and training.loss == "proxy":
-            rate = 0.05 / max(1.0, scale**2)
-            if not self.exact_proxy():
-                rate *= 6 / max(training.bounds or (1 / (1 - decay) for decay in self.task.decays)) ** 2
-        elif descent:
-            rate = 2 / (scale**2 * training.duration**3) * min(1, 5 / training.duration)
-        return {
-            "learning_rate": training.learning_rate or rate,
-            "schedule": training.schedule or ("warmup" if warm else "constant"),
-        }
-
-    def _factored(self, weights: LowRankWeights) -> LowRankWeights:
-        r"""The tolerance where it is left open: 1e-8, or 1e-4 where gradients are noisy.
-
-        The noise of drawn inputs fills W with singular values below about $10^{-4}\sigma_1$, which cost time and do
-        nothing: without them the losses and r are those of dense weights.
-        """
-        noisy = self.training.loss == "batch" or (self.training.loss == "proxy" and not self.exact_proxy())
-        return weights.model_copy(update={"tolerance": weights.tolerance or (1e-4 if noisy else 1e-8)})
 
     @classmethod
     def parse(cls, raw: Any) -> Self:
         """Validate plain data; one line for each thing that is wrong: field, value, what is allowed."""
-        try:
-            return cls.model_validate(raw)
-        except ValidationError as error:
-            raise InputError(*explain(error)) from None
+        if not isinstance(raw, dict) or not all(isinstance(name, str) for name in raw):
+            raise InputError(f"specification: {shown(raw)}; allowed: a table")
+        return cls(**raw)
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: dict[str, Any] | None = None) -> Self:
@@ -149,119 +145,53 @@ class Specification(Part):
         return cls.parse(override(raw, overrides or {}))
 
     def to_toml(self) -> str:
-        """The whole specification, every field, as a configuration that gives the same run."""
-        return tomli_w.dumps(self.model_dump(mode="json"))
+        """The whole specification as a configuration that gives the same run."""
+        return tomli_w.dumps(self.to_dict())
 
     def key(self) -> str:
         """The content hash by which the run is known."""
-        content = json.dumps({"format": FORMAT, **self.model_dump(mode="json")}, sort_keys=True)
+        content = json.dumps({"format": FORMAT, **self.to_dict()}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
-    def stream(self, purpose: str) -> "Generator":
-        """Random numbers for one purpose: drawing more for one leaves the others as they are."""
-        from rni.streams import stream
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; without the fields that are left open."""
+        return self.model_dump(mode="json", exclude_none=True)
 
+    def stream(self, purpose: str) -> Generator:
+        """Random numbers for one purpose: drawing more for one leaves the others as they are."""
         return stream(self.seed, purpose)
 
-    def build(self) -> "Network":
+    def build(self) -> Network:
         """The network before training."""
-        from rni.threads import threads
-
+        part, dtype = self.network, getattr(torch, self.network.precision)
+        part.weights.require_memory(part.neurons, part.initial_radius, dtype.itemsize)
         with threads(self.training.threads):
-            return self._build()
+            encoders, decoders = part.vectors.draw(part.neurons, len(self.task.decays), self.stream("vectors"))
+            noisy = self.loss().noisy
+            recurrent = part.weights.build(part.neurons, part.initial_radius, dtype, self.stream, noisy)
+            f = part.activation.build(part.neurons, self.stream)
+            return Network(self.task.build(), encoders, decoders, recurrent, f)
 
-    def _build(self) -> "Network":
-        import torch
-
-        from rni import vectors, weights
-        from rni.activation import make
-        from rni.network import Network
-        from rni.task import Integration
-
-        part, channels = self.network, len(self.task.decays)
-        self._require_memory_for_weights()
-        options = part.vectors.model_dump(exclude={"name", "value"})
-        if isinstance(part.vectors, OverlapVectors):
-            options["overlap"] = part.vectors.value
-        family = vectors.FAMILIES[part.vectors.name]
-        encoders, decoders = family(part.neurons, channels, self.stream("vectors"), **options)
-        dtype = getattr(torch, part.precision)
-        if isinstance(part.weights, LowRankWeights):
-            assert part.weights.tolerance is not None
-            empty = torch.zeros(part.neurons, 0, dtype=dtype)
-            recurrent = weights.LowRank(empty, empty, part.weights.tolerance)
-        else:
-            signs = None
-            if isinstance(part.weights, DaleWeights):
-                signs = weights.dale_signs(part.neurons, part.weights.inhibitory, self.stream("signs"))
-            w = weights.random_matrix(part.neurons, part.initial_radius, self.stream("weights"), signs).to(dtype)
-            recurrent = weights.Dense(w) if signs is None else weights.Dale(w, signs)
-        drawn = {key: self._drawn(key, value) for key, value in part.activation if key != "name"}
-        f = make(part.activation.name, **drawn)
-        return Network(Integration(self.task.decays, self.task.scales), encoders, decoders, recurrent, f)
-
-    def _require_memory_for_weights(self) -> None:
-        """W is drawn in float64 and then copied to its precision; its eigenvalues need two copies more."""
-        part = self.network
-        if isinstance(part.weights, LowRankWeights):
-            return
-        each = 24 if part.initial_radius else 8 + self._bytes()
-        also = ', or weights = "lowrank"' if isinstance(part.weights, DenseWeights) else ""
-        memory.require(
-            each * part.neurons**2,
-            f"Specification.network.neurons: {part.neurons}, with {part.weights.name} weights",
-            f"up to {isqrt(int(memory.available() / each))}{also}",
-        )
+    def loss(self) -> Loss:
+        """The loss that training minimises."""
+        return self.training.loss.build(self.task.build(), self.network.activation.name)
 
     def require_memory(self) -> None:
-        """Refuse, before it begins, a run whose arrays don't fit: W, (rows, neurons), and all pairs of inputs."""
-        self._require_memory_for_weights()
-        training, channels = self.training, len(self.task.decays)
-        row = 3 * self._bytes() * self.network.neurons  # states, currents and their gradients
-        if training.loss == "batch":
-            each = training.duration * row
-            _require("training.batch", training.batch, training.batch * each, memory.available() / each)
-        if training.loss == "proxy" and not self.exact_proxy():
-            _require("training.points", training.points, training.points * row, memory.available() / row)
-        if training.loss != "proxy":
-            pairs = 16 * channels**2  # covariance and correlation of the inputs, in float64
-            largest = sqrt(memory.available() / pairs)
-            _require("training.duration", training.duration, pairs * training.duration**2, largest)
+        """Refuse, before it begins, a run whose arrays don't fit."""
+        part, size = self.network, getattr(torch, self.network.precision).itemsize
+        part.weights.require_memory(part.neurons, part.initial_radius, size)
+        self.training.loss.require_memory(self.task.build(), part.neurons, size)
 
-    def _bytes(self) -> int:
-        return 8 if self.network.precision == "float64" else 4
+    def label(self) -> str:
+        """The run in one line."""
+        return label(self.to_dict())
 
-    def loss(self) -> "Loss":
-        """The loss that training minimises."""
-        import torch
-        from scipy.linalg import toeplitz
-
-        from rni.losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
-        from rni.task import Integration
-
-        training, task = self.training, Integration(self.task.decays, self.task.scales)
-        covariance = torch.tensor(toeplitz(training.correlation)) if training.correlation else None
-        if training.loss == "averaged":
-            return AveragedLoss(task, training.duration, covariance)
-        if training.loss == "proxy":
-            if self.exact_proxy():
-                return ReLUProxyLoss(task)
-            return ProxyLoss(task, training.points, training.bounds or None, training.current_weight)
-        return BatchLoss(task, training.duration, training.batch, covariance)
-
-    def exact_proxy(self) -> bool:
-        """Two points stand for all where both terms of the proxy are homogeneous and weigh the same."""
-        training = self.training
-        exact = self.network.activation.name == "relu" and len(self.task.decays) == 1
-        return exact and not training.bounds and training.current_weight == 1
-
-    def _drawn(self, key: str, value: "float | Normal") -> "float | Tensor":
-        import torch
-
-        if not isinstance(value, Normal):
-            return value
-        noise = torch.randn(self.network.neurons, generator=self.stream(f"activation.{key}"), dtype=torch.float64)
-        return value.mean + value.deviation * noise
+    def cost(self) -> float:
+        """Roughly how long the run takes, in multiplications."""
+        training, neurons = self.training, self.network.neurons
+        rows = training.loss.rows(self.task.build(), self.network.activation.name)
+        steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
+        return float(steps) * (rows + 16) * self.network.weights.numbers(neurons)
 
 
 def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -272,7 +202,7 @@ def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         if section:
             part = raw.setdefault(section, {})
             if not isinstance(part, dict):
-                raise InputError(f"Specification.{section}: {shown(part)}; allowed: a table")
+                raise InputError(f"{section}: {shown(part)}; allowed: a table")
             part[field] = value
         else:
             raw[field] = value
@@ -281,8 +211,11 @@ def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 def fields() -> dict[str, list[str]]:
     """The fields of a specification by section; the section of the seed is the empty string."""
-    sections: dict[str, type[BaseModel]] = {"task": Task, "network": NetworkPart, "training": Training}
-    return {"": ["seed"]} | {name: list(part.model_fields) for name, part in sections.items()}
+    sections: dict[str, type[Part]] = {"task": Task, "network": NetworkPart, "training": Training}
+    names = {"": ["seed"]} | {name: list(part.model_fields) for name, part in sections.items()}
+    of_losses = (name for part in LOSSES.parts.values() for name in part.model_fields)
+    names["training"] += dict.fromkeys(of_losses)
+    return names
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -292,10 +225,6 @@ def _place(name: str) -> tuple[str, str]:
             return known, field
     allowed = ", ".join(field for names in fields().values() for field in names)
     raise InputError(f"{name}: no such field; allowed: {allowed}")
-
-
-def _require(field: str, value: int, needed: float, largest: float) -> None:
-    memory.require(needed, f"Specification.{field}: {value}", f"up to {int(largest)}")
 
 
 def _has_huge_numbers(raw: Any) -> bool:
@@ -310,9 +239,3 @@ def _has_huge_numbers(raw: Any) -> bool:
             case int(number) if number.bit_length() > 64:
                 return True
     return False
-
-
-def _smallest_eigenvalue(correlation: tuple[float, ...]) -> float:
-    from scipy.linalg import eigvalsh, toeplitz
-
-    return float(eigvalsh(toeplitz(correlation))[0])

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
 from rni.atomic import me, remove_left_over, require_folder, said
 from rni.errors import Diverged, InputError
-from rni.runs.specification import Specification
+from rni.runs.label import label
 
 try:
     import fcntl
@@ -32,6 +32,7 @@ except ImportError:  # Windows: a run that two processes want at once is compute
 
 if TYPE_CHECKING:
     from rni.runs.execution import Result
+    from rni.runs.specification import Specification
     from rni.training.descent import Callback
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Entry:
     size: int
     modified: float
     label: str
-    specification: Specification | None
+    specification: dict[str, Any] | None
 
 
 class Store:
@@ -69,7 +70,7 @@ class Store:
         except FileNotFoundError:
             return False
 
-    def get(self, specification: Specification) -> "Result | None":
+    def get(self, specification: "Specification") -> "Result | None":
         """The finished run, or None; what is damaged or another run's is reported and not used."""
         try:
             return self._read(specification)
@@ -77,7 +78,7 @@ class Store:
             log.warning("%s; the run is computed again", error)
             return None
 
-    def compute(self, specification: Specification, callbacks: "Sequence[Callback]" = ()) -> "Result":
+    def compute(self, specification: "Specification", callbacks: "Sequence[Callback]" = ()) -> "Result":
         """The finished run from the store, or else carried out here and stored.
 
         Of several processes that want the same run one computes it and the others wait. A killed run goes on from its
@@ -113,7 +114,7 @@ class Store:
             raise InputError(f"{entry.key}: computed at this moment; allowed: a run that nobody computes") from None
         return entry
 
-    def _read(self, specification: Specification) -> "Result | None":
+    def _read(self, specification: "Specification") -> "Result | None":
         path = self.path(specification.key())
         try:
             content = path.read_bytes()
@@ -129,11 +130,11 @@ class Store:
         from rni.runs.execution import Result
 
         file = files.read(path)
-        if Specification.parse(file.specification) != specification:
+        if file.specification != specification.to_dict():
             raise InputError(f"{path}: is another specification's run; allowed: the one that its name is the hash of")
         return Result(specification, file.network, file.losses)
 
-    def _run(self, specification: Specification, callbacks: "Sequence[Callback]") -> "Result":
+    def _run(self, specification: "Specification", callbacks: "Sequence[Callback]") -> "Result":
         from rni.runs.execution import run
 
         path = self.path(specification.key())
@@ -195,18 +196,6 @@ def _flock(descriptor: int, wait: bool) -> None:
         log.warning("locks: %s; a run that two processes want at once is computed twice", said(error))
 
 
-def label(specification: Specification) -> str:
-    """A run in one line."""
-    network, training = specification.network, specification.training
-    parts = (
-        f"{network.activation.name} n={network.neurons}",
-        "decays " + " ".join(f"{decay:g}" for decay in specification.task.decays[:4]),
-        f"T={training.duration} {training.loss} {training.optimizer} {training.steps} steps",
-        f"seed {specification.seed}",
-    )
-    return ", ".join(parts)
-
-
 def _write(path: Path, result: "Result") -> "Result":
     """Write a run and return it as it is read back, so that a run is the same to its user before and after storing.
 
@@ -217,7 +206,7 @@ def _write(path: Path, result: "Result") -> "Result":
 
     whole = path.with_name(f".{path.name}.{me()}.part")
     try:
-        files.save(result.network, whole, result.specification.model_dump(mode="json"), result.losses)
+        files.save(result.network, whole, result.specification.to_dict(), result.losses)
         stored = files.read(whole)
         digest = hashlib.sha256(whole.read_bytes()).hexdigest()
         files.write_atomically(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
@@ -239,10 +228,12 @@ def _entry(path: Path) -> Entry:
     stat = path.stat()
     specification = None
     try:
-        specification = Specification.parse(_header(path).get("specification"))
-        described = label(specification)
-    except (InputError, ValueError, OSError) as error:
+        specification = _header(path).get("specification")
+        described = label(specification or {})
+    except (InputError, OSError) as error:
         described = f"unreadable: {str(error).splitlines()[0]}"
+    except (KeyError, TypeError, ValueError, AttributeError):
+        specification, described = None, "unreadable: not a run of this version"
     return Entry(path.stem, path, stat.st_size, stat.st_mtime, described, specification)
 
 

@@ -4,20 +4,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from rni.errors import Diverged, InputError, require_one_of, require_whole
-from rni.losses import Gradient, Loss, Trained
+from rni.losses import Gradient, Loss, Schedule, Trained
 from rni.losses.gradient import trained_parts
 from rni.network import Network
 from rni.training.checkpoint import Checkpoint, held_interrupt
 from rni.training.optimizers import Optimizer, make
 
 Callback = Callable[[int, float, Network], None]
-Schedule = Literal["constant", "warmup", "cosine"]
+STEPS = 5000
 
 # Fraction of the learning rate by fraction of the training done. Noise in the first, large gradients stays in W for
 # good (it makes the ratio r), while the slow directions at the end want large steps: hence the warm-up.
@@ -33,12 +33,12 @@ def train(
     net: Network,
     loss: Loss,
     *,
-    learning_rate: float,
-    steps: int,
+    learning_rate: float | None = None,
+    steps: int = STEPS,
     optimizer: Optimizer | str | None = None,
     generator: Generator | None = None,
     train: Trained = "recurrent",
-    schedule: Schedule = "constant",
+    schedule: Schedule | None = None,
     stop_loss: float = 0.0,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
@@ -46,15 +46,17 @@ def train(
     """Train the network in place; return the loss at every step, measured before the step.
 
     Trains W, W and decoders, decoders alone, or all: encoders too, and the activation's own parameters. What does not
-    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam".
+    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam". Learning rate and
+    schedule are chosen for the loss where they are left open: see `rate_and_schedule`.
 
     Stops after `steps`, or when the loss falls below `stop_loss`. Raises `Diverged` when the loss is not finite or a
     thousand times that of a silent network. Each callback gets (step, loss, network) before the step is made. With a
     checkpoint, a killed training goes on where it was, to the same bits; an interrupted or diverged one
     saves itself first.
     """
-    check_options(net, learning_rate, steps, train, schedule, stop_loss)
     optimizer = make(optimizer)
+    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule)
+    check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
     limit = GROWTH * max(loss.silent(), 1e-30)
     losses = checkpoint.resume(net, optimizer, generator) if checkpoint else []
@@ -77,6 +79,16 @@ def train(
             if interrupted():
                 raise KeyboardInterrupt
     return losses
+
+
+def rate_and_schedule(
+    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
+) -> tuple[float, Schedule]:
+    """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
+    own_rate, own_schedule = optimizer.defaults(loss)
+    if learning_rate is None:
+        return own_rate, schedule or own_schedule
+    return learning_rate, schedule or "constant"
 
 
 def check_options(

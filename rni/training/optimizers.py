@@ -7,13 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from rni.errors import InputError
-from rni.losses import Gradient
+from rni.losses import Gradient, Loss, Schedule
 from rni.network import Network
 
 
 @runtime_checkable
 class Optimizer(Protocol):
-    """One step on the trained parameters, at a given learning rate; its memory as named tensors."""
+    """One step on the trained parameters, at a given learning rate; its memory as named tensors.
+
+    `defaults`: learning rate and schedule for a loss, where they are left open.
+    """
+
+    def defaults(self, loss: Loss) -> tuple[float, Schedule]: ...
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None: ...
 
@@ -24,6 +29,9 @@ class Optimizer(Protocol):
 
 class GradientDescent:
     r"""$W \leftarrow W - \eta\,\partial L/\partial W$, and the same for trained vectors."""
+
+    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
+        return loss.rate(), loss.schedule
 
     @torch.no_grad()
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
@@ -50,6 +58,9 @@ class Adam:
         self._adam = torch.optim.Adam([nn.Parameter(torch.empty(0))], fused=True)  # torch refuses to have none
         self._last: dict[str, nn.Parameter] = {}
         self._restored: dict[str, Tensor] | None = None
+
+    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
+        return 5e-4, "constant"
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
         trained = {name: (parameter, slope) for name, parameter, slope in _beside_recurrent(net, gradient)}

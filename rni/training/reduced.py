@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from rni.errors import InputError
-from rni.losses import AveragedLoss
+from rni.losses import AveragedLoss, Schedule
 from rni.network import Network
 from rni.theory.subspace import null_basis
 from rni.training.checkpoint import Checkpoint
-from rni.training.descent import Callback, Schedule, check_options, train
+from rni.training.descent import STEPS, Callback, check_options, rate_and_schedule, train
+from rni.training.optimizers import GradientDescent
 from rni.weights import LowRank
 
 
@@ -62,9 +63,9 @@ def train_reduced(
     net: Network,
     loss: AveragedLoss,
     *,
-    learning_rate: float,
-    steps: int,
-    schedule: Schedule = "constant",
+    learning_rate: float | None = None,
+    steps: int = STEPS,
+    schedule: Schedule | None = None,
     stop_loss: float = 0.0,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
@@ -74,6 +75,7 @@ def train_reduced(
     Trains the network in place and returns the losses, as `train` does; its weights become `LowRank`, of rank 2D.
     Callbacks get the whole network; a checkpoint keeps the small one.
     """
+    learning_rate, schedule = rate_and_schedule(GradientDescent(), loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, "recurrent", schedule, stop_loss)
     reduction = reduced(net)
     weights = net.recurrent = reduction.weights()

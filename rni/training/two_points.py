@@ -13,10 +13,10 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import InputError
-from rni.losses import Gradient, ReLUProxyLoss
+from rni.losses import Gradient, Loss, ReLUProxyLoss, Schedule, Trained
 from rni.network import Network
 from rni.training.checkpoint import Checkpoint
-from rni.training.descent import Callback, Schedule, train
+from rni.training.descent import STEPS, Callback, train
 from rni.weights import LowRank
 
 
@@ -24,9 +24,9 @@ def train_two_points(
     net: Network,
     loss: ReLUProxyLoss,
     *,
-    learning_rate: float,
-    steps: int,
-    schedule: Schedule = "constant",
+    learning_rate: float | None = None,
+    steps: int = STEPS,
+    schedule: Schedule | None = None,
     stop_loss: float = 0.0,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
@@ -46,14 +46,14 @@ def train_two_points(
     )
 
 
-class _TwoPoints:
+class _TwoPoints(Loss):
     """The loss and the optimizer, which share A and B."""
 
     def __init__(self, net: Network, loss: ReLUProxyLoss):
         if not isinstance(net.recurrent, LowRank) or net.f.name != "relu":
             found = f"{type(net.recurrent).__name__}, {net.f.name!r}"
             raise InputError(f"weights, activation: {found}; allowed: LowRank and 'relu' for descent on two points")
-        self.loss, self.silent, self.value = loss, loss.silent, loss.value
+        self.loss = loss
         self.weights = net.recurrent
         self.encoder, self.decoder = (vectors.detach()[:, 0].numpy() for vectors in (net.encoders, net.decoders))
         self.z = np.array([[1], [-1]], self.encoder.dtype)
@@ -67,7 +67,16 @@ class _TwoPoints:
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Any:
         """Nothing: z is always 1 and -1."""
 
-    def gradient(self, net: Network, inputs: Any, train: str = "recurrent") -> tuple[float, Gradient]:
+    def silent(self) -> float:
+        return self.loss.silent()
+
+    def value(self, net: Network, inputs: Any) -> Tensor:
+        return self.loss.value(net, self.loss.draw(dtype=net.dtype))
+
+    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
+        return self.loss.rate(), self.loss.schedule
+
+    def gradient(self, net: Network, inputs: Any, train: Trained = "recurrent") -> tuple[float, Gradient]:
         """See `proxy_gradient`; the last of the three terms is the encoder's."""
         if not self.rows:
             self._read()

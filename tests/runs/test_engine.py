@@ -14,8 +14,8 @@ import pytest
 
 from rni import InputError, Specification, progress
 from rni.progress import remove_stale, reported, runs_progress, statuses
-from rni.runs import engine
-from rni.runs.engine import Outcome, cluster, compute_all, cost, local
+from rni.runs.engine import Outcome, cluster, compute_all, local
+from rni.runs.specification import EXPECTED
 from rni.runs.store import Store
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}
@@ -156,10 +156,10 @@ def test_a_worker_that_does_not_see_our_folder_says_so_before_it_computes(tmp_pa
 
 
 def test_the_longest_run_comes_first():
-    by_cost = sorted([*SEVERAL, *LONG, specification(duration=30)], key=cost, reverse=True)
+    by_cost = sorted([*SEVERAL, *LONG, specification(duration=30)], key=Specification.cost, reverse=True)
     assert by_cost[0] in LONG
     assert by_cost[2] == specification(duration=30)
-    assert cost(specification(steps=10**6, stop_loss=1e-9)) == cost(specification(steps=engine.EXPECTED))
+    assert specification(steps=10**6, stop_loss=1e-9).cost() == specification(steps=EXPECTED).cost()
 
 
 def test_a_run_that_cannot_be_written_is_an_outcome_that_says_so_and_the_others_finish(tmp_path, two_workers):

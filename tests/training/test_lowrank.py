@@ -122,6 +122,6 @@ def test_what_is_dropped_is_below_the_noise_where_there_is_noise(training, activ
     network = {"activation": activation, "weights": "lowrank", "neurons": 10}
     raw = {"task": {"decays": [0.9]}, "network": network, "training": training}
     spec = Specification.parse(raw)
-    assert spec.network.weights.tolerance == spec.build().recurrent.tolerance == tolerance
+    assert spec.build().recurrent.tolerance == tolerance
     raw["network"] = network | {"weights": {"name": "lowrank", "tolerance": 1e-5}}
-    assert Specification.parse(raw).network.weights.tolerance == 1e-5
+    assert Specification.parse(raw).build().recurrent.tolerance == 1e-5

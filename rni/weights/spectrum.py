@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rni.weights import Weights
+from rni.weights.base import Weights
 
 
 class SVD(NamedTuple):

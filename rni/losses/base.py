@@ -1,0 +1,73 @@
+"""What a loss is, for training and for automatic differentiation; and as a part of a specification."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Generator, Tensor
+
+from rni.losses.gradient import Gradient, Trained
+from rni.network import Network
+from rni.part import Choice, Family
+from rni.task import Integration
+
+Schedule = Literal["constant", "warmup", "cosine"]
+
+
+class Loss(ABC):
+    """A loss draws its inputs, gives its value to automatic differentiation, and its gradient by a fast path.
+
+    Called as `loss(net, inputs)`, or `loss(net)` on inputs of its own, it is differentiable.
+    """
+
+    schedule: ClassVar[Schedule] = "constant"  # of the learning rate, where that is left open
+    noisy: ClassVar[bool] = True  # whether gradients are those of samples
+
+    @abstractmethod
+    def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Any:
+        """Fresh inputs."""
+
+    @abstractmethod
+    def silent(self) -> float:
+        """The loss of a network without output: what any training starts from, and must not grow far beyond."""
+
+    @abstractmethod
+    def value(self, net: Network, inputs: Any) -> Tensor:
+        """The loss, a scalar for automatic differentiation."""
+
+    @abstractmethod
+    def gradient(self, net: Network, inputs: Any, train: Trained = "recurrent") -> tuple[float, Gradient]:
+        """The loss and its gradient."""
+
+    def rate(self) -> float:
+        """A learning rate for plain descent from W = 0, where none is given."""
+        raise NotImplementedError
+
+    def __call__(self, net: Network, inputs: Any = None) -> Tensor:
+        return self.value(net, self.draw(dtype=net.dtype) if inputs is None else inputs)
+
+
+class LossPart(Choice):
+    """A loss as a part of a specification."""
+
+    @abstractmethod
+    def build(self, task: Integration, activation: str) -> Loss:
+        """The loss of networks with that activation."""
+
+    def check(self, task: Integration, activation: str) -> None:
+        """Refuse what it can't be a loss of."""
+
+    @abstractmethod
+    def rows(self, task: Integration, activation: str) -> int:
+        """How many states a step multiplies by W, roughly, which says how long it takes."""
+
+    def require_memory(self, task: Integration, neurons: int, size: int) -> None:
+        """Refuse, before it begins, a training whose arrays don't fit; `size` is the number of bytes of a number."""
+
+
+LOSSES: Family[LossPart] = Family()
+
+
+def largest_scale(task: Integration) -> float:
+    """By which learning rates are divided, squared; not 0."""
+    return max(*(abs(scale) for scale in task.scales), 1e-3)

@@ -1,0 +1,88 @@
+"""All n x n weights, free."""
+
+from collections.abc import Callable, Mapping
+from math import isqrt
+from typing import Self
+
+import torch
+from torch import Generator, Tensor, nn
+
+from rni import memory
+from rni.errors import InputError
+from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
+
+FEW = 64  # states, for which a product is fastest the other way round
+
+
+class Dense(Weights):
+    """All n x n weights, free."""
+
+    names = frozenset({"recurrent"})
+
+    def __init__(self, value: Tensor):
+        super().__init__()
+        if value.ndim != 2 or value.shape[0] != value.shape[1] or not len(value):
+            raise InputError(f"recurrent: shape {tuple(value.shape)}; allowed: (neurons, neurons)")
+        check_dtype("recurrent", value)
+        # row by row in memory, however it came: optimisers read it with gradients of that order
+        self.value = nn.Parameter(value.detach().clone(memory_format=torch.contiguous_format))
+        self.neurons = len(value)
+
+    def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        if out is None or len(states) > FEW:
+            return torch.mm(states, self.value.T, out=out)
+        return out.copy_(torch.mm(self.value, states.T).T)  # the same, a third faster
+
+    def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
+        return errors @ self.value if onto is None else onto.addmm_(errors, self.value)
+
+    def matrix(self) -> Tensor:
+        return self.value
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        return cls(tensors["recurrent"])
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"recurrent": self.value}
+
+    def masked(self, kept: Tensor) -> "Weights":
+        return Dense(self.value * kept * kept[:, None])
+
+    @torch.no_grad()
+    def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
+        self.value.addmm_(left.T, right, alpha=-learning_rate)  # one fused product, no n x n temporary
+        self.project_()
+
+
+class FullPart(WeightsPart):
+    """Weights that are held as a full matrix."""
+
+    def require_memory(self, neurons: int, radius: float, size: int) -> None:
+        """W is drawn in float64 and then copied to its precision; its eigenvalues need two copies more."""
+        each = 24 if radius else 8 + size
+        most = isqrt(int(memory.available() / each))
+        what = f"network.neurons: {neurons}, with {self.name} weights"
+        memory.require(each * neurons**2, what, f'up to {most}, or weights = "lowrank"')
+
+
+@WEIGHTS.add("dense")
+class DensePart(FullPart):
+    makes = Dense
+
+    def build(
+        self, neurons: int, radius: float, dtype: torch.dtype, stream: Callable[[str], Generator], noisy: bool
+    ) -> Weights:
+        return Dense(random_matrix(neurons, radius, stream("weights")).to(dtype))
+
+
+def random_matrix(
+    neurons: int, radius: float, generator: Generator | None = None, signs: Tensor | None = None
+) -> Tensor:
+    """A Gaussian matrix rescaled to the given spectral radius, float64; 0 for radius 0; with Dale's signs if given."""
+    if radius == 0:
+        return torch.zeros(neurons, neurons, dtype=torch.float64)
+    value = torch.randn(neurons, neurons, generator=generator, dtype=torch.float64)
+    if signs is not None:
+        value = value.abs() * signs
+    return value * (radius / torch.linalg.eigvals(value).abs().max())

@@ -1,0 +1,155 @@
+r"""W in factors, $W = \sum_k l_k r_k^\dagger$: networks of any size."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Self
+
+import torch
+from pydantic import Field
+from torch import Generator, Tensor, nn
+
+from rni import memory
+from rni.errors import InputError
+from rni.part import require
+from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
+
+
+class LowRank(Weights):
+    r"""W = left @ right.T, both (neurons, rank): products cost n x rank and W is never formed.
+
+    A step of descent adds the gradient's columns. When they would be more than `room`, both factors are compressed to
+    W's singular vectors, without the singular values below `tolerance` $\sigma_1$: each time W moves by less than
+    that in the spectral norm, and what gains less than that between two compressions never grows. Rounding sets a
+    floor to the tolerance, ten times the precision of the numbers.
+    """
+
+    names = frozenset({"recurrent_left", "recurrent_right"})
+    optional = frozenset({"tolerance", "room"})  # files of before have none
+
+    def __init__(self, left: Tensor, right: Tensor, tolerance: float = 1e-8, room: int = 32):
+        super().__init__()
+        if left.ndim != 2 or left.shape != right.shape or not len(left):
+            raise InputError(
+                f"recurrent_left: shape {tuple(left.shape)}, recurrent_right: shape {tuple(right.shape)}; "
+                "allowed: both (neurons, rank)"
+            )
+        if left.dtype != right.dtype:
+            raise InputError(f"recurrent_left, recurrent_right: {left.dtype}, {right.dtype}; allowed: the same of both")
+        check_dtype("recurrent_left", left)
+        if not (0 <= tolerance < 1 and 0 <= room < float("inf")):
+            raise InputError(f"tolerance, room: {tolerance}, {room}; allowed: from 0 to below 1, and from 0")
+        # each column in one piece of memory, in which products with few states are fastest
+        self.left, self.right = (nn.Parameter(torch.cat([factor.detach().T]).T) for factor in (left, right))
+        self.neurons, self.tolerance, self.room = len(left), tolerance, room
+        self.register_load_state_dict_pre_hook(_take_rank)
+
+    def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        return torch.mm(states @ self.right, self.left.T, out=out)
+
+    def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
+        reduced = errors @ self.left
+        return reduced @ self.right.T if onto is None else onto.addmm_(reduced, self.right.T)
+
+    def matrix(self) -> Tensor:
+        allowed = "a smaller network, where W has to be formed"
+        memory.require(self.neurons**2 * self.left.element_size(), f"neurons: {self.neurons}", allowed)
+        return self.left @ self.right.T
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        return self.left, self.right
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        limits = {name: _number(name, tensors[name]) for name in cls.optional if name in tensors}
+        return cls(tensors["recurrent_left"], tensors["recurrent_right"], **limits)
+
+    def tensors(self) -> dict[str, Tensor]:
+        limits = {"tolerance": self.tolerance, "room": self.room}
+        limits = {name: torch.tensor(value, dtype=torch.float64) for name, value in limits.items()}
+        return {"recurrent_left": self.left, "recurrent_right": self.right, **limits}
+
+    def masked(self, kept: Tensor) -> Weights:
+        return LowRank(self.left * kept[:, None], self.right * kept[:, None], self.tolerance, self.room)
+
+    @torch.no_grad()
+    def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
+        rank = self.left.shape[1]
+        if rank + len(left) <= self.room:
+            self.left.data = torch.cat([self.left.T, left * -learning_rate]).T
+            self.right.data = torch.cat([self.right.T, right]).T
+        else:
+            c = left.new_full((rank + len(left),), -learning_rate)
+            c[:rank] = 1
+            self._compress_((self.left.T, left), (self.right.T, right), c)
+
+    @torch.no_grad()
+    def compress_(self) -> None:
+        """Reduce the factors to W's singular vectors of values above the tolerance."""
+        self._compress_((self.left.T,), (self.right.T,), self.left.new_ones(self.left.shape[1]))
+
+    def _compress_(self, left: tuple[Tensor, ...], right: tuple[Tensor, ...], c: Tensor) -> None:
+        r"""$W = l\,c\,r^\dagger = Q_l\,(u\,\sigma\,v^\dagger)\,Q_r^\dagger$ by QR of l and r; WV and V are kept.
+
+        c scales the columns, and $R_l\,c\,R_r^\dagger = u\,\sigma\,v^\dagger$ is small. Neither Q is formed, since
+        $WV = l\,(c\,R_r^\dagger v)$ and $V = W^\dagger U/\sigma = r\,(c\,R_l^\dagger u/\sigma)$.
+        """
+        r_left, r_right = _triangle(left) * c, _triangle(right)
+        u, values, v = torch.linalg.svd(r_left @ r_right.T)
+        floor = max(self.tolerance, 10 * torch.finfo(values.dtype).eps)
+        kept = values > floor * values[:1]
+        self.left.data = _combine(v[kept] @ (r_right * c), left).T
+        self.right.data = _combine((u[:, kept] / values[kept]).T @ r_left, right).T
+
+
+@WEIGHTS.add("lowrank")
+class LowRankPart(WeightsPart):
+    r"""From W = 0. A tolerance that is left open is 1e-8, or 1e-4 where gradients are noisy.
+
+    The noise of drawn inputs fills W with singular values below about $10^{-4}\sigma_1$, which cost time and do
+    nothing: without them the losses and r are those of dense weights.
+    """
+
+    tolerance: Annotated[float, Field(gt=0, lt=1)] | None = None
+    makes = LowRank
+
+    def build(
+        self, neurons: int, radius: float, dtype: torch.dtype, stream: Callable[[str], Generator], noisy: bool
+    ) -> Weights:
+        empty = torch.zeros(neurons, 0, dtype=dtype)
+        return LowRank(empty, empty, self.tolerance or (1e-4 if noisy else 1e-8))
+
+    def check(self, radius: float, element_wise: bool) -> None:
+        require(not element_wise, "training.optimizer", "adam", "'sgd' for lowrank weights")
+        require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
+
+    def numbers(self, neurons: int) -> int:
+        return neurons * min(neurons, 100)
+
+
+def _triangle(blocks: tuple[Tensor, ...], neurons: int = 2048) -> Tensor:
+    """R of (k, n).T = Q R for the rows of all blocks, by neurons that fit into the cache: its cost is linear in n."""
+    pieces = zip(*(block.split(neurons, dim=1) for block in blocks), strict=True)
+    triangles = [torch.linalg.qr(torch.cat(piece).T, mode="r").R for piece in pieces]
+    return triangles[0] if len(triangles) == 1 else torch.linalg.qr(torch.cat(triangles), mode="r").R
+
+
+def _combine(coefficients: Tensor, blocks: tuple[Tensor, ...]) -> Tensor:
+    """coefficients @ cat(blocks), without the copy."""
+    first, *others = zip(coefficients.split([len(block) for block in blocks], dim=1), blocks, strict=True)
+    total = torch.mm(*first)
+    for each in others:
+        total.addmm_(*each)
+    return total
+
+
+def _take_rank(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
+    """Before loading: a checkpoint has the rank of its moment."""
+    assert isinstance(weights, LowRank)
+    for name, factor in (("left", weights.left), ("right", weights.right)):
+        if prefix + name in saved:
+            factor.data = factor.new_empty(*saved[prefix + name].shape[1:], weights.neurons).T
+
+
+def _number(name: str, value: Tensor) -> Any:
+    if value.numel() != 1 or not 0 <= float(value) < float("inf"):
+        raise InputError(f"{name}: {value.numel()} values, or negative; allowed: one number from 0")
+    return int(value) if name == "room" else float(value)
