@@ -172,7 +172,7 @@ def test_outputs_in_another_order_are_noticed(signs):
 
 
 def test_what_is_fitted_is_judged_on_other_inputs():
-    """500 neurons read out anything of 60 samples; on the next 60 nothing of it is left."""
+    """300 neurons read out anything of 60 samples; on the next 60 nothing of it is left."""
     echo = arrays(0.05 * normal(300, 300) / 300**0.5, normal(300, 1, seed=3), "tanh")
     x = normal(2, 60, 1)
     assert analyze(echo, task=Integration(0.95), inputs=x).errors["inputs"][60][0] > 0.3
