@@ -84,7 +84,7 @@ ZOO = {
     "runs away late": ("none", lambda: arrays(np.diag([0.9, 1.1]), torch.tensor([[0.9], [1e-12]])), ONE),
     "design": ("integrates", designed, None),
     "design, wrong task": ("none", designed, Integration((0.99, 0.5))),
-    "design, neither readout nor task": ("integrates", lambda: designed(decoders=None, task=None), None),
+    "design, neither readout nor task": ("integrates", lambda: designed(decoders=None, offset=None, task=None), None),
     "design, decay 1": ("integrates", lambda: designed(Integration(1.0)), None),
     "design, decay 0.1": ("integrates", lambda: designed(Integration(0.1)), None),
     "task of decay 0": ("integrates", lambda: arrays(np.eye(2) / 2, decoders=torch.eye(2)[:, 1:]), Integration(0.0)),
