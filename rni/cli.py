@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
-from click.core import ParameterSource
 
 from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
@@ -330,7 +329,8 @@ def explore(
     if len(given) > 1 or (given and task):
         raise InputError(f"{' '.join(context.args)}: unexpected; allowed: one network file, or --decays and --scales")
     for name in ("neurons", "activation", "seed") if given else ():
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
             raise InputError(f"--{name}: given with {given[0]}; allowed: for a network to be designed")
 
     from rni.pages import explore

@@ -35,6 +35,8 @@ export class Activities {
   private readonly values: Float32Array;
   private next = 0;
   count = 0;
+  total = 0; // pushes so far
+  cleared = 0; // times
 
   constructor(
     readonly neurons: number,
@@ -48,11 +50,13 @@ export class Activities {
   push(h: Float64Array): void {
     this.values.set(h, this.next * this.neurons);
     this.next = (this.next + 1) % this.length;
+    this.total++;
     this.count = Math.min(this.count + 1, this.length);
   }
 
   clear(): void {
     this.count = 0;
+    this.cleared++;
   }
 
   /** The activities `ago` steps before the last, 0 for the last itself. */

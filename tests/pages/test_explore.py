@@ -1,9 +1,11 @@
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -222,7 +224,7 @@ CONTRAST = """(() => {
     const ratio = (a, b) => (Math.max(of(a), of(b)) + 0.05) / (Math.min(of(a), of(b)) + 0.05);
     const names = ["text", "soft", "accent", "silent", "plus", "minus", "c1", "c2", "c3", "c4", "c5"];
     const pairs = names.flatMap((name) => [ratio(name, "card"), ratio(name, "page")]);
-    return Math.min(ratio("on-accent", "accent"), ...pairs);
+    return { text: Math.min(ratio("on-accent", "accent"), ...pairs), lines: ratio("target", "card") };
 })()"""
 
 
@@ -231,7 +233,9 @@ CONTRAST = """(() => {
 def test_colours_have_the_contrast_that_the_guidelines_ask_for(browser, tmp_path, dark):
     browser.open(explore(rni.design(TWO, 100).network, tmp_path / "page.html"), dark=dark)
     assert browser.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
-    assert browser.evaluate(CONTRAST) >= 4.5
+    contrast = browser.evaluate(CONTRAST)
+    assert contrast["text"] >= 4.5
+    assert contrast["lines"] >= 3
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_may_not_ask_for_it():
@@ -291,7 +295,7 @@ def test_what_a_page_cannot_hold_is_refused_in_one_line(tmp_path, monkeypatch):
         page(net.silenced([1]))
     with pytest.raises(rni.InputError, match="activation"):
         page(rni.Network(TWO, net.encoders, net.decoders, net.recurrent, torch.sin))
-    monkeypatch.setattr("rni.pages.explore.LARGEST", 50)
+    monkeypatch.setattr(sys.modules["rni.pages.explore"], "LARGEST", 50)
     with pytest.raises(rni.InputError, match="neurons: 100, with W of full rank; allowed: up to 50"):
         page(dense(100))
 
@@ -368,10 +372,11 @@ def test_training_keeps_snapshots_that_the_page_shows(tmp_path):
 
 
 def test_snapshots_of_another_training_are_left_out(tmp_path):
-    config, net, out = tmp_path / "two.toml", tmp_path / "two.safetensors", tmp_path / "page.html"
-    config.write_text(CONFIGURATION)
-    command("train", config, "--out", net, "--snapshots", 3)
-    command("train", config, "--out", net, "--seed", 1)
+    net, out = tmp_path / "two.safetensors", tmp_path / "page.html"
+    ours, other = (rni.Specification.parse({"seed": seed, "task": {"decays": [0.9]}}) for seed in (0, 1))
+    designed = rni.design(rni.Integration(0.9), 30).network
+    Snapshots(beside(net), 2, 10, other.key()).take(0, 1.0, designed)
+    rni.save(designed, net, ours.model_dump(mode="json"))
     result = command("explore", net, "--out", out)
     assert "of another training" in result.output
     assert data(out.read_text())["snapshots"] == []
@@ -408,8 +413,6 @@ def test_snapshots_show_decoders_that_were_trained(tmp_path):
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs node and npm")
 @pytest.mark.skipif(not (SOURCES / "node_modules").exists(), reason="needs the explorer's packages: make explorer")
 def test_the_program_in_the_package_is_what_its_sources_build(tmp_path):
-    import os
-
     environment = os.environ | {"OUT": str(tmp_path)}
     subprocess.run(["npm", "run", "build"], cwd=SOURCES, env=environment, check=True, capture_output=True, timeout=300)
     for name in ("explorer.js", "explorer.css"):
