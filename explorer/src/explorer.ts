@@ -6,7 +6,7 @@ import { activation, type Activation, NAMES } from "./activation";
 import type { Described } from "./data";
 import type { Trace } from "./history";
 import { effectiveDecay, relativeError } from "./measure";
-import type { Order } from "./order";
+import { type Order, standingOut } from "./order";
 import { type Disturbances, NOISY, Session, simulate } from "./session";
 import type { Kind } from "./signals";
 import { channel, type Colours, colours as current, themed } from "./theme";
@@ -178,16 +178,23 @@ function describe(): void {
   say("tuning-note", `Neuron ${neuron + 1}${kind}: s = ${channels > 1 ? `(${s.join(", ")})` : s[0]}${active ? "" : ", silent"}. ${channels === 2 ? "Its activity over the plane of the integrals; the line is where they were." : "Dots: its activity in the last steps; line: f(s · ȳ)."}`);
   get("neuron-silence").textContent = active ? "Silence it" : "Wake it";
   if (document.activeElement !== get("neuron")) get<HTMLInputElement>("neuron").value = `${neuron + 1}`;
-  const rank = session.signs ? channels + 1 : channels;
-  const kept = session.stage === session.last ? described.spectrum : session.modes.values;
-  const gap = kept.length > rank && kept[rank] > 0 ? `σ${sub(rank)} / σ${sub(rank + 1)} = ${plain(kept[rank - 1] / kept[rank])}.` : "there are no others.";
-  say("spectrum-note", `${rank} ${rank === 1 ? "stands" : "stand"} out${session.signs ? ", one more than channels: Dale's law" : ", as many as channels"}; ${gap}${disturbed.weights > 0 ? " Dashed: how far the noise reaches." : ""}`);
+  say("spectrum-note", `${spectrumNote()}${disturbed.weights > 0 ? " Dashed: how far the noise reaches." : ""}`);
   if (learning) {
     const now = described.snapshots[session.stage];
     say("stage-value", `step ${now.step}, loss ${plain(now.loss)}`);
     get<HTMLInputElement>("stage").value = `${session.stage}`;
     get("stage").setAttribute("aria-valuetext", `training step ${now.step}`);
   }
+}
+
+function spectrumNote(): string {
+  const values = session.stage === session.last ? described.spectrum : session.modes.values;
+  const count = standingOut(values);
+  if (!count) return "W is 0 yet.";
+  const [here, next] = [values[count - 1], values[count] ?? 0];
+  const gap = next > 1e-9 * here ? `σ${sub(count)} / σ${sub(count + 1)} = ${plain(here / next)}, the largest gap` : "there are no others";
+  const why = count === channels ? ", as many as channels" : session.signs && count === channels + 1 ? ", one more than channels: Dale's law" : "";
+  return `${count} ${count === 1 ? "stands" : "stand"} out${why}; ${gap}.`;
 }
 
 const sub = (number: number): string => String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[Number(digit)]);

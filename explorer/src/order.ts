@@ -52,6 +52,12 @@ export function mixing(s: Selectivity): number {
   return sum / total;
 }
 
+/** How many singular values stand out: the k with the largest gap sigma_k / sigma_{k+1}, down to a hundredth of the first. */
+export function standingOut(values: number[]): number {
+  const gaps = values.slice(0, 20).map((value, k) => value / Math.max(values[k + 1] ?? 0, 0.01 * values[0]));
+  return gaps.indexOf(Math.max(...gaps)) + 1;
+}
+
 export type Order = "population" | "angle" | "signs" | "stored";
 
 /** Neurons in an order: rank to index. Within a population the strongest come first. */

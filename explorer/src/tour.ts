@@ -18,6 +18,7 @@ export function stops(session: Session): Stop[] {
   const [several, gamma] = [channels > 1, described.decays[0]];
   const place = channels === 1 ? "a line" : channels === 2 ? "a plane" : `${channels} dimensions`;
   const rank = channels + (signs ? 1 : 0);
+  const exact = described.modes.values.length === rank && !described.recurrent;
   const pure = several && mixing(session.selectivity) < 0.1;
   const p = 0.2;
   const lasts = (decay: number): string => (decay < 1 ? `about ${Math.max(1, Math.round(-1 / Math.log(decay)))} steps` : "for ever");
@@ -59,12 +60,19 @@ export function stops(session: Session): Stop[] {
       set: { silenced: p, kind: session.homogeneous ? "noise" : "bursts" },
       look: "outputs",
     },
-    {
-      title: `${rank} ${rank === 1 ? "mode is" : "modes are"} enough`,
-      text: `W has ${neurons} × ${neurons} weights, but ${rank} singular values that matter${signs ? ", one for each channel and one that Dale's law adds" : several ? ", one for each channel" : ""}. Cut W to its ${rank} leading ${rank === 1 ? "mode" : "modes"}: the integrals are still there. ${several ? "Take one more away, and a channel is lost." : ""}`,
-      set: { modes: rank },
-      look: "outputs",
-    },
+    exact
+      ? {
+          title: `W has rank ${rank}`,
+          text: `W has ${neurons} × ${neurons} weights, but they are made of ${several ? `${rank} modes, one for each channel` : "one mode"}, and nothing else. ${several ? "Take one of them away, and one combination of the channels is lost." : "Take it away, and nothing is left."}`,
+          set: { modes: rank - 1 },
+          look: "outputs",
+        }
+      : {
+          title: `${rank} ${rank === 1 ? "mode does" : "modes do"} most of it`,
+          text: `W has ${neurons} × ${neurons} weights, but its leading singular values stand out: one for each channel${signs ? ", and one that Dale's law adds" : ""}. Cut W to ${rank} ${rank === 1 ? "mode" : "modes"}: the integrals are still there, less exactly. ${several ? "Take one more away, and one combination of the channels is lost." : ""}`,
+          set: { modes: rank },
+          look: "outputs",
+        },
   ];
   if (described.snapshots.length) {
     found.push({

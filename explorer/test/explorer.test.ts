@@ -5,7 +5,7 @@ import { type Described, half, type Modes, unpack } from "../src/data";
 import { Activities, Trace } from "../src/history";
 import { effectiveDecay, integrate, relativeError, silencedTask } from "../src/measure";
 import { Network } from "../src/network";
-import { mixing, ordered, population, selectivity } from "../src/order";
+import { mixing, ordered, population, selectivity, standingOut } from "../src/order";
 import { Session, simulate } from "../src/session";
 import { normal, signal, uniform } from "../src/signals";
 import { Dense, Factored, noisy } from "../src/weights";
@@ -188,6 +188,12 @@ test("mixing is 0 where each neuron codes one channel and 1 where all are alike"
     mixing({ channels: [Float64Array.from(a), Float64Array.from(b)], offset: new Float64Array(a.length) });
   assert.equal(of([1, 0], [0, -2]), 0);
   assert.equal(of([1, -2], [1, 2]), 1);
+});
+
+test("singular values that stand out are those before the largest gap", () => {
+  assert.equal(standingOut([3, 2.5, 0.1, 0.08]), 2);
+  assert.equal(standingOut([2, 1]), 2);
+  assert.equal(standingOut([]), 0);
 });
 
 test("bursts are of one sign and leave the gap between them", () => {

@@ -112,7 +112,7 @@ export class Manifold {
       line(end.map((v) => -v) as Vector, end);
       const [x, y] = to(end.map((v) => 1.08 * v) as Vector);
       const [ox, oy] = to([0, 0, 0]);
-      if (Math.hypot(x - ox, y - oy) > 20) g.fillText(name, x, y);
+      if (Math.hypot(x - ox, y - oy) > 20) g.fillText(name, x, y + (Math.abs(y - oy) < 4 ? 12 : 0));
     });
   }
 
