@@ -1,5 +1,8 @@
 """The command line. torch is imported by the commands that need it, so that help comes at once."""
 
+import math
+import os
+import signal
 import sys
 from contextlib import suppress
 from itertools import takewhile
@@ -8,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from rni.atomic import OF_THE_SYSTEM, require_writable, said
 from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
     from rni.analysis import Analysis, RecordingAnalysis
@@ -29,6 +32,7 @@ app = typer.Typer(
 )
 app.add_typer(runs_app, name="runs")
 NetworkFile = Annotated[Path, typer.Argument(metavar="NET.safetensors", help="A network file.")]
+HOMOGENEOUS = ("linear", "relu")  # activations for which integrals of any size are alike
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -45,6 +49,9 @@ def train(
     from rni.runs.specification import Specification
 
     specification = Specification.from_toml(config, _overrides(context.args))
+    require_writable(out)
+    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    require_writable(checkpoint)
 
     from rni import files
     from rni.analysis import analyze
@@ -54,14 +61,14 @@ def train(
     from rni.runs.execution import run
     from rni.weights import Dale
 
-    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
     steps, key = specification.training.steps, specification.key()
     series = [Snapshots(beside(out), snapshots, steps, key)] if snapshots else []
     try:
         with training_progress(steps) as report:
             result = run(specification, callbacks=[report, *series], checkpoint=checkpoint)
     except KeyboardInterrupt:
-        print(f"rni: interrupted; the same command goes on from {checkpoint}", file=sys.stderr)
+        kept = f"goes on from {checkpoint}" if checkpoint.exists() else "begins afresh: nothing was saved yet"
+        print(f"rni: interrupted; the same command {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
     except Diverged:
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
@@ -88,21 +95,29 @@ def design(
 ) -> None:
     """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
 
-    Linear and ReLU networks come out exact. Prints the error over 2000 steps and the bound for any number of steps.
+    Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds.
+    Prints the error over 2000 steps and the bound for any number of steps.
     """
     from rni.runs.specification import Specification
 
-    task = _lists(context.args, ("decays", "scales"))
+    task = _lists(context.args, ("decays", "scales", "bounds"))
+    bounds = task.pop("bounds", None)
     parts = {"neurons": neurons, "activation": _value(activation), "weights": "lowrank", "precision": "float64"}
-    specification = Specification.parse({"seed": seed, "task": task, "network": parts})
+    raw = {"seed": seed, "task": task, "network": parts, "training": {"steps": 0}}
+    specification = Specification.parse(raw)
+    if specification.network.activation.name not in HOMOGENEOUS:  # the proxy loss knows the range of integrals
+        raw["training"] |= {"loss": "proxy", "bounds": bounds or []}
+        specification = Specification.parse(raw)
+    require_writable(out)
 
     from rni import files
     from rni.certificate import certify
     from rni.designing import design
 
     drawn = specification.build()
-    result = design(drawn.task, neurons, drawn.f, encoders=drawn.encoders, decoders=drawn.decoders, seed=seed)
-    files.save(result.network, out, {"design": specification.model_dump(mode="json", exclude={"training"})})
+    vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
+    result = design(drawn.task, neurons, drawn.f, **vectors, bounds=bounds, seed=seed)
+    files.save(result.network, out, specification.model_dump(mode="json"))
     print(f"{neurons} neurons, {result.network.f!r}, decays {_numbers(drawn.task.decays)}: {result.seconds:.2g} s")
     print(f"residuals on fresh points  outputs {max(result.output_residuals):.1e}, ", end="")
     print(f"currents {max(result.current_residuals):.1e}")
@@ -137,8 +152,8 @@ def analyze(
         raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
-
-    import torch
+    if out is not None:
+        require_writable(out)
 
     from rni.analysis import analyze
     from rni.foreign import read
@@ -150,8 +165,7 @@ def analyze(
     if decays is not None:
         options["task"] = Integration(_floats("--decays", decays), _floats("--scales", scales) if scales else None)
     if inputs is not None:
-        channels = given.channels
-        options["inputs"] = torch.from_numpy(_read_inputs(inputs, channels))
+        options["inputs"] = _read_inputs(inputs, given.channels)
     if isinstance(given, RNN):
         _match_threads(given.neurons)
     analysis = analyze(given, **options)
@@ -175,6 +189,8 @@ def simulate(
     out: Annotated[Path, typer.Option(metavar="Y.npy", help="Where the outputs go, in the shape of the inputs.")],
 ) -> None:
     """Run a network on given inputs and write its outputs."""
+    require_writable(out)
+
     import io
 
     import numpy as np
@@ -184,7 +200,7 @@ def simulate(
 
     net, specification, _ = files.read(network)
     x = _read_inputs(inputs, net.channels)
-    batch = torch.as_tensor(x if x.ndim == 3 else x[None], dtype=net.dtype)
+    batch = (x if x.ndim == 3 else x[None]).to(net.dtype)
     if specification is not None:
         _check_range(specification, batch)
     with torch.no_grad():
@@ -213,6 +229,7 @@ def export(
     out = out or network.with_suffix(endings[to][0])
     if out.suffix not in endings[to]:
         raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings[to])}")
+    require_writable(out)
 
     from rni import files
     from rni.export import to_arrays, to_onnx, to_torch
@@ -250,15 +267,24 @@ def reproduce(
 
     from rni.paper.reproduce import reproduce
     from rni.runs.engine import cluster, local
+    from rni.runs.store import Store
 
-    with cluster(scheduler) if scheduler else local(workers) as executor:
-        outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    try:
+        with cluster(scheduler) if scheduler else local(workers) as executor:
+            outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    except KeyboardInterrupt:
+        kept = f"finished runs, and those begun as far as they are, are kept in {Store(store).root}"
+        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
     for outcome in outcomes:
         for claim in outcome.claims:
             print(f"{claim.verdict:<27} {claim.id}")
         if outcome.failure:
             print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
     print(f"wrote {page}")
+    if failed := sum(bool(outcome.failure) for outcome in outcomes):
+        print(f"rni: {failed} of {len(outcomes)} failed; the same command tries those again", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -332,6 +358,7 @@ def explore(
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
             raise InputError(f"--{name}: given with {given[0]}; allowed: for a network to be designed")
+    require_writable(out)
 
     from rni.pages import explore
 
@@ -345,15 +372,30 @@ def explore(
 
 def main() -> None:
     """Run the command line: what the user can mend is one line on standard error and exit code 2."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it first: time to save
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()
     except (InputError, Diverged) as error:
         for line in str(error).splitlines():
             print(f"rni: {line}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if error.errno not in OF_THE_SYSTEM:
+            raise
+        if error.filename is None:  # standard output: nothing more can go there, not even at the exit
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"rni: {said(error)}; the same command goes on once that is mended", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("rni: interrupted", file=sys.stderr)
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _designed(task: dict[str, list[float]], neurons: int, activation: str, seed: int) -> "Network":
@@ -403,8 +445,12 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
     from rni.losses import ProxyLoss
     from rni.runs.specification import Specification
 
-    loss = Specification.parse(specification).loss()
-    if isinstance(loss, ProxyLoss) and specification["network"]["activation"]["name"] not in ("linear", "relu"):
+    try:
+        made = Specification.parse(specification)
+    except InputError:  # another version's, or a user's own: it is for the record, and the network is whole
+        return
+    loss = made.loss()
+    if isinstance(loss, ProxyLoss) and made.network.activation.name not in HOMOGENEOUS:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             loss.check_range(inputs)
@@ -420,18 +466,26 @@ def _match_threads(neurons: int) -> None:
         torch.set_num_threads(1)
 
 
-def _read_inputs(path: Path, channels: int) -> "np.ndarray":
+def _read_inputs(path: Path, channels: int) -> "Tensor":
     """Finite numbers, (batch, time, channels) or (time, channels)."""
     import numpy as np
 
+    from rni.files import real, require_file
+
+    require_file(path)
     try:
-        x = np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: {error}; allowed: an array of numbers written by numpy.save") from None
-    if x.dtype.kind not in "fiub" or x.ndim not in (2, 3) or not np.isfinite(x).all():
+        with path.open("rb") as file:
+            x = np.load(file, allow_pickle=False)
+    except Exception as error:  # numpy raises whatever its reader stumbles on
+        reason = type(error).__name__
+        raise InputError(f"{path}: can't be read ({reason}); allowed: an array written by numpy.save") from None
+    if not isinstance(x, np.ndarray):
+        raise InputError(f"{path}: several arrays; allowed: one, written by numpy.save")
+    fits = x.ndim in (2, 3) and x.shape[-1] == channels and x.size
+    if x.dtype.kind not in "fiub" or not fits or not np.isfinite(x).all():
         allowed = f"finite numbers, (batch, time, {channels}) or (time, {channels})"
         raise InputError(f"{path}: {x.dtype} of shape {x.shape}; allowed: {allowed}")
-    return x
+    return real(str(path), x)
 
 
 def _floats(flag: str, text: str) -> list[float]:
@@ -477,7 +531,7 @@ def _value(text: str) -> Any:
     """What a flag says: TOML, or a number as people write it (.5), or else text."""
     import tomllib
 
-    with suppress(tomllib.TOMLDecodeError, KeyError):
+    with suppress(ValueError, KeyError, RecursionError):  # what is no TOML, or nests too deeply for it
         return tomllib.loads(f"value = {text}")["value"]
     with suppress(ValueError):
         return float(text)
@@ -506,51 +560,63 @@ def _show_conditions(path: Path) -> None:
 def _show(analysis: "Analysis | RecordingAnalysis") -> None:
     from rni.analysis import Analysis
 
+    print(analysis.verdict)
     if isinstance(analysis, Analysis):
         _show_network(analysis)
     else:
         _show_recording(analysis)
     if analysis.populations is not None:
         print("populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in analysis.populations.items()))
-    if analysis.mixing is not None:
+    if analysis.mixing is not None and math.isfinite(analysis.mixing):
         print(f"mixed selectivity: {analysis.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)")
     for note in analysis.notes:
         print(f"note: {note}")
 
 
 def _show_network(analysis: "Analysis") -> None:
+    from rni.analysis.verdict import percent
+
     print(f"{analysis.neurons} neurons, {analysis.activation}, decays {_numbers(analysis.decays)}")
     for kind, errors in analysis.errors.items():
         for duration, by_channel in errors.items():
-            print(f"relative error, {kind}, {duration} steps: {'  '.join(f'{100 * e:.2f} %' for e in by_channel)}")
-    durations = (f"{t}{' or more' if t == analysis.tested else ''}" for t in analysis.durations)
-    print(f"integrates to within 10 % for: {'  '.join(durations)} steps")
+            print(f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}")
+    durations = (
+        f"{t} or more" if t == analysis.tested else f"{t} ({kind})"
+        for t, kind in zip(analysis.durations, analysis.limits, strict=True)
+    )
+    print(f"within 10 % for: {'  '.join(durations)} steps")
     source = "outputs" if analysis.readout == "given" else "currents (readout fitted)"
     print(f"effective decays, from the {source}: {_numbers(analysis.fitted_decays)}")
     if analysis.fitted_scales is not None:
         print(f"effective scales: {_numbers(analysis.fitted_scales)}")
     print(f"singular values: {_numbers(analysis.singular_values)} ... ({analysis.outliers} stand out)")
-    print(
-        f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
-        f"(by chance {analysis.null_ratio:.3g})"
-    )
-    print(
-        f"principal components of the currents: {analysis.components} for 99 % (effective number "
-        f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
-    )
-    print(f"currents linear in the integrals: {100 * analysis.linearity:.2f} % of the variance")
+    if math.isfinite(analysis.ratio):
+        print(
+            f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
+            f"(by chance {analysis.null_ratio:.3g})"
+        )
+    if math.isfinite(analysis.participation):
+        print(
+            f"principal components of the currents: {analysis.components} for 99 % (effective number "
+            f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
+        )
+    if math.isfinite(analysis.linearity):
+        print(f"currents linear in the integrals: {percent(analysis.linearity)} of the variance")
 
 
 def _show_recording(analysis: "RecordingAnalysis") -> None:
+    from rni.analysis.verdict import percent
+
     print(
         f"recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps, "
         f"{analysis.channels} input channels"
     )
     print(f"effective decays: {_numbers(analysis.decays)}")
-    shares = "  ".join(f"{100 * share:.2f} %" for share in analysis.shares)
-    print(f"variance that each integral adds: {shares} (by chance {100 * analysis.chance:.2g} %)")
-    print(f"variance explained by integrals and present inputs: {100 * analysis.explained:.2f} %")
-    print(f"relative error of the integrals, read out of held-out activity: {_numbers(analysis.errors)}")
+    shares = "  ".join(map(percent, analysis.shares))
+    print(f"variance that each integral adds: {shares} (by chance {percent(analysis.chance)})")
+    print(f"variance explained by integrals and present inputs: {percent(analysis.explained)}")
+    errors = "  ".join(map(percent, analysis.errors))
+    print(f"relative error of the integrals, read out of held-out activity: {errors}")
     print(
         f"principal components of the activity: {analysis.components} for 99 % (effective number "
         f"{analysis.participation:.3g})"

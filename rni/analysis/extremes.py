@@ -39,7 +39,8 @@ def relu_maxima(left: Tensor, weights: Tensor, wanted: Tensor) -> tuple[Maxima, 
         return (a @ left.T).clamp(min=0) @ weights - a @ wanted.T
 
     found, _ = searched_maxima(residuals, left.new_ones(channels), len(left))
-    proven = bool((bound <= 10 * found + 1e-9).all())
+    rounding = len(left) * torch.finfo(left.dtype).eps * (left.norm(dim=1) @ weights.abs())
+    proven = bool((bound <= 10 * (found + rounding)).all())
     return (bound if proven else found), proven
 
 
@@ -88,10 +89,8 @@ def shared_axes_bound(left: Tensor, weights: Tensor, wanted: Tensor) -> Maxima:
 
 def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons: int) -> tuple[Maxima, bool]:
     """The largest found in the box: at quasi-random points and corners, then uphill from the best by random steps."""
-    points = 2 * quasirandom.points(min(POINTS, max(64, ELEMENTS // neurons)), len(box)).to(box.dtype) - 1
-    points = torch.cat([points, points[:64].sign()])
-    rows = max(1, ELEMENTS // neurons)
-    values = torch.cat([residuals(part * box).abs() for part in points.split(rows)])
+    parts = box_points(len(box), neurons)
+    points, values = torch.cat(parts), torch.cat([residuals(part * box).abs() for part in parts])
     generator = torch.Generator().manual_seed(0)
     best = []
     for column in range(values.shape[1]):
@@ -105,3 +104,10 @@ def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons:
             top, at = torch.where(better, value, top), torch.where(better[:, None], tried, at)
         best.append(top.max())
     return torch.stack(best), False
+
+
+def box_points(channels: int, neurons: int) -> tuple[Tensor, ...]:
+    """Quasi-random points and corners of [-1, 1]^D, in parts (rows, channels) whose states fit into memory."""
+    rows = max(64, ELEMENTS // neurons)
+    points = 2 * quasirandom.points(min(POINTS, rows), channels).double() - 1
+    return torch.cat([points, points[:64].sign()]).split(rows)

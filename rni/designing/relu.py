@@ -8,34 +8,84 @@ $\sum_j \rho_j d_j = 0$ and $\sum_j \rho_j m_j = 0$, D conditions each. Solution
 of a population point to all sides.
 """
 
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
 import torch
+from scipy.optimize import linprog
 from torch import Generator, Tensor
 
-from rni.designing.currents import least_norm, preferred_currents
+from rni.designing.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
-from rni.task import Integration
 
-TOLERANCE = 1e-10
+DRAWS = 16
 
 
-def relu_factors(task: Integration, encoders: Tensor, decoders: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
-    """L and M, both (neurons, channels), that meet all conditions exactly; time and memory in proportion to n."""
+def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
+    r"""L and M with $D^\dagger f(Lz) = z$, $M^\dagger f(Lz) = P^{-1}z$, $M^\dagger E = 1$; time and memory as n.
+
+    One channel has a solution if and only if its decoder has both signs and n > 2, or n = 2 and $d \cdot e = s$.
+    Several have one if n is well above 2D^2 and the decoders' rows point to all sides, without which there is none.
+    """
     n, channels = decoders.shape
-    aim = preferred_currents(task, encoders, decoders, 0.5, generator)
+    for axes, own, aim in _attempts(encoders, decoders, strengths, generator):
+        left = _left(decoders, aim, axes, own)
+        right = None if left is None else _right(encoders, strengths, left, axes, own)
+        if left is not None and right is not None:
+            return left, right
+    also = ", or scales equal to d.e" if channels == 1 else ""
+    raise InputError(f"neurons: no exact solution found for {n} of them; allowed: more neurons{also}")
+
+
+def _attempts(
+    encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Axes, the index of each neuron's own, and currents: the preferred ones, then drawn ones that decoders allow."""
+    n, channels = decoders.shape
+    aim = preferred_currents(encoders, decoders, strengths, generator)
     number = 1 if channels == 1 else min(4 * channels, max(channels, n // (8 * (channels + 1))))
-    while True:
-        axes, own = populations(aim, number, generator)
-        left = _left(task, decoders, aim, axes, own)
-        if left is not None:
-            right = _right(task, encoders, left, axes, own)
-            if right is not None:
-                return left, right
-        if number == channels:
-            raise InputError(
-                f"neurons, decoders: no exact solution found for {n} neurons; allowed: decoders whose rows point to "
-                "all sides (both signs for one channel), encoders linearly independent, or more neurons"
-            )
+    while number > channels:
+        yield *populations(aim, number, generator), aim
         number = max(channels, number // 2)
+    yield *populations(aim, channels, generator), aim
+    if not _all_sides(decoders):
+        raise InputError(
+            "decoders: activities, never negative, can not give outputs of all signs; allowed: decoders whose rows "
+            "point to all sides (both signs for one channel)"
+        )
+    for _ in range(DRAWS):
+        aim = _along_axes(decoders, generator)
+        yield *populations(aim, channels, generator), aim
+
+
+def _all_sides(decoders: Tensor) -> bool:
+    r"""Whether there is $\rho > 0$ with $\sum_j \rho_j d_j = 0$: then the independent decoders reach all outputs."""
+    n, channels = decoders.shape
+    return (
+        n > channels and linprog(np.ones(n), A_eq=decoders.T.numpy(), b_eq=np.zeros(channels), bounds=(1, None)).success
+    )
+
+
+def _along_axes(decoders: Tensor, generator: Generator) -> Tensor:
+    r"""Drawn currents, with a few neurons for each channel and sign such that $\sum_j \rho_j d_j = \pm\hat c$.
+
+    Vertices of linear programs of random costs: at most D neurons each. The rest are free to have any sign.
+    """
+    n, channels = decoders.shape
+    costs = torch.rand(n, channels, generator=generator, dtype=decoders.dtype)
+    aim = torch.randn(n, channels, generator=generator, dtype=decoders.dtype) / n**0.5
+    most = np.full(n, np.inf)
+    for c, sign in product(range(channels), (1.0, -1.0)):
+        goal = sign * torch.eye(channels, dtype=decoders.dtype)[c]
+        limits = np.stack([np.zeros(n), most], axis=1)
+        found = linprog(costs[:, c].numpy(), A_eq=decoders.T.numpy(), b_eq=goal.numpy(), bounds=limits)
+        if not found.success:
+            break
+        rho = decoders.new_tensor(found.x)
+        aim[rho > 0] = rho[rho > 0, None] * goal
+        most[found.x > 0] = 0
+    return aim
 
 
 def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Tensor, Tensor]:
@@ -53,15 +103,15 @@ def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Te
     return axes, (directions @ axes.T).abs().argmax(dim=1)
 
 
-def _left(task: Integration, decoders: Tensor, aim: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
-    r"""L with $\sum_{j \in g} \rho_j d_j = 0$ and $D^\dagger L = 2S\Gamma$, as near to the aim as its axes allow."""
+def _left(decoders: Tensor, aim: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
+    r"""L with $\sum_{j \in g} \rho_j d_j = 0$ and $D^\dagger L = 2$, as near to the aim as its axes allow."""
     n, channels = decoders.shape
     along = (aim * axes[own]).sum(1)
     signed = axes[own] * along.sign()[:, None]
     even = decoders.new_zeros(n, len(axes), channels)
     even[torch.arange(n), own] = decoders
     odd = decoders[:, :, None] * signed[:, None, :]
-    goal = torch.diag(2 * decoders.new_tensor(task.scales) * decoders.new_tensor(task.decays))
+    goal = 2 * torch.eye(channels, dtype=decoders.dtype)
     reached = (decoders.T @ (along.abs()[:, None] * signed)).diagonal()
     start = along.abs() * (goal.diagonal() @ reached / (reached @ reached))
     constraints = torch.cat([even.flatten(1), odd.flatten(1)], dim=1)
@@ -70,16 +120,14 @@ def _left(task: Integration, decoders: Tensor, aim: Tensor, axes: Tensor, own: T
     return None if rho is None else rho[:, None] * signed
 
 
-def _right(task: Integration, encoders: Tensor, left: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
-    r"""M of least norm with $\sum_{j \in g} \rho_j m_j = 0$, $M^\dagger L = 2\Gamma$ and $M^\dagger E = 1$."""
+def _right(encoders: Tensor, strengths: Tensor, left: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
+    r"""M of least norm with $\sum_{j \in g} \rho_j m_j = 0$, $M^\dagger L = 2P^{-1}$ and $M^\dagger E = 1$."""
     n, channels = left.shape
     even = left.new_zeros(n, len(axes))
     even[torch.arange(n), own] = left.norm(dim=1)
-    constraints = torch.cat([left, encoders, even], dim=1)
     eye = torch.eye(channels, dtype=left.dtype)
-    values = torch.cat([2 * torch.diag(left.new_tensor(task.decays)), eye, left.new_zeros(len(axes), channels)])
-    right = least_norm(constraints, values)
-    return right if bool((constraints.T @ right - values).abs().max() <= TOLERANCE) else None
+    values = torch.cat([2 * torch.diag(1 / strengths), eye, left.new_zeros(len(axes), channels)])
+    return least_norm(torch.cat([left, encoders, even], dim=1), values)
 
 
 def nearest_nonnegative(start: Tensor, constraints: Tensor, values: Tensor, steps: int = 100) -> Tensor | None:
@@ -106,7 +154,7 @@ def nearest_nonnegative(start: Tensor, constraints: Tensor, values: Tensor, step
         active = constraints * (rho > 0)[:, None]
         hessian = active.T @ active
         hessian.diagonal().add_(damping)
-        step = torch.linalg.solve(hessian, residual)
+        step = torch.linalg.solve_ex(hessian, residual).result
         size, base = 1.0, dual(multipliers)
         while bool(dual(multipliers + size * step) < base) and size > 1e-6:
             size /= 2

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, Template
 from markupsafe import Markup
 
-from rni.files import write_atomically
+from rni.atomic import write_atomically
 from rni.paper.reproduce import Outcome
 from rni.theory.errata import ERRATA
 
