@@ -7,7 +7,7 @@ import type { Described } from "./data";
 import type { Trace } from "./history";
 import { effectiveDecay, relativeError } from "./measure";
 import { type Order, standingOut } from "./order";
-import { type Disturbances, NOISY, Session, simulate } from "./session";
+import { type Disturbances, NOISY, Session, simulate, STEPS } from "./session";
 import type { Kind } from "./signals";
 import { channel, type Colours, colours as current, themed } from "./theme";
 import { stops } from "./tour";
@@ -22,7 +22,7 @@ import { Tuning } from "./views/tuning";
 const SPEEDS = [2, 10, 30, 60, 120, 240, 480]; // steps a second
 const BUDGET = 12; // milliseconds of simulation a frame
 const FEW = 20; // steps, too few to measure a decay
-const FIRST = 250; // milliseconds of simulation before the first picture
+const FIRST = 100; // milliseconds of simulation before the first picture
 
 const get = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 const on = (id: string, event: string, then: () => void): void => get(id).addEventListener(event, then);
@@ -30,6 +30,7 @@ const value = (id: string): number => Number(get<HTMLInputElement>(id).value);
 const say = (id: string, text: string): void => {
   if (get(id).textContent !== text) get(id).textContent = text;
 };
+const capital = (text: string): string => text[0].toUpperCase() + text.slice(1);
 const percent = (part: number): string => `${+(100 * part).toPrecision(2)} %`;
 const plain = (number: number): string => (Number.isFinite(number) ? `${+number.toPrecision(3)}` : "–");
 
@@ -117,15 +118,16 @@ function frame(now: number): void {
   last = now;
   let moved = false;
   if (playing && !session.ranAway) {
-    owed += (passed / 1000) * SPEEDS[value("speed")];
-    const begun = performance.now();
-    for (; owed >= 1; owed--) {
+    owed = Math.min(owed + (passed / 1000) * SPEEDS[value("speed")], STEPS);
+    for (const begun = performance.now(); owed >= 1 && performance.now() - begun < BUDGET; owed--) {
       session.step();
       moved = true;
-      if (performance.now() - begun > BUDGET) owed = Math.min(owed, 1);
     }
   }
-  if (moved || stale) draw();
+  if (moved || stale) {
+    draw();
+    if (!performance.getEntriesByName("picture").length && visible.size) performance.mark("picture");
+  }
   requestAnimationFrame(frame);
 }
 
@@ -168,7 +170,7 @@ function describe(): void {
     disturbed.modes !== null && `W cut to ${disturbed.modes} of its modes`,
     disturbed.activation !== none.activation && `${NAMES[disturbed.activation]} neurons, with weights made for ${NAMES[none.activation]}`,
   ].filter((text) => text);
-  say("disturb-note", changes.length ? `${changes.join("; ")}.` : "The network is whole.");
+  say("disturb-note", changes.length ? `${capital(changes.join("; "))}.` : "The network is whole.");
   const count = session.chosen.size;
   say("chosen-note", count ? `${count} of ${neurons}, ringed in the other views.` : "None. Drag over points, rows or weights to choose some.");
   for (const id of ["silence-chosen", "clear-chosen"]) get<HTMLButtonElement>(id).disabled = count === 0;
@@ -226,6 +228,7 @@ function captions(): void {
 
 function play(on: boolean): void {
   playing = on;
+  owed = 0;
   get("play").textContent = on ? "Pause" : "Play";
 }
 
@@ -370,7 +373,10 @@ function controls(): void {
     session.reset();
     redraw();
   });
-  on("speed", "input", settings);
+  on("speed", "input", () => {
+    owed = 0;
+    settings();
+  });
   on("size", "input", () => {
     session.size = value("size");
     settings();
@@ -468,7 +474,7 @@ function tour(): void {
     const { set, look } = all[at];
     session.restore();
     session.disturb({ silenced: set.silenced ?? 0, modes: set.modes ?? null });
-    session.reset();
+    if (!set.learn) session.reset();
     if (set.kind) drive(set.kind);
     settings();
     changed();
@@ -488,7 +494,8 @@ legend();
 play(playing);
 for (const [id] of [...live, ...still]) watched.observe(get(id));
 addEventListener("resize", redraw);
-for (const begun = performance.now(); session.time < 400 && performance.now() - begun < FIRST; ) session.step();
+for (const begun = performance.now(); session.time < STEPS && performance.now() - begun < FIRST; ) session.step();
+owed = STEPS - session.time;
 for (let i = 1; i < neurons; i++) if (session.selectivity.channels[0][i] > session.selectivity.channels[0][neuron]) neuron = i;
 requestAnimationFrame((now) => {
   last = now;

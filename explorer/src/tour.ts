@@ -56,7 +56,7 @@ export function stops(session: Session): Stop[] {
         },
     {
       title: "Silence some neurons, and it forgets faster",
-      text: `With a fraction p silent, each turn through W loses that part: the decay becomes γ (1 − p), whichever neurons they are. ${percent(p)} of them turn ${gamma} into ${(gamma * (1 - p)).toPrecision(3)}, which lasts ${lasts(gamma * (1 - p))}. The dashed line is the prediction. No neuron matters much, but their number does.`,
+      text: `With a fraction p silent, each turn through W loses that part: the decay becomes γ (1 − p), if they are drawn at random. ${percent(p)} of them turn ${gamma} into ${(gamma * (1 - p)).toPrecision(3)}, which lasts ${lasts(gamma * (1 - p))}. The dashed line is the prediction. No neuron matters much, but their number does.`,
       set: { silenced: p, kind: session.homogeneous ? "noise" : "bursts" },
       look: "outputs",
     },

@@ -111,6 +111,29 @@ def test_a_silenced_network_in_the_page_is_that_of_python(browser, tmp_path):
     assert np.abs(shown - y).max() <= 1e-5 * np.sqrt((y**2).mean())
 
 
+@in_browser
+def test_a_stage_of_training_in_the_page_is_the_snapshot(browser, tmp_path):
+    net, path = dense(100), tmp_path / "net.snapshots.safetensors"
+    series = Snapshots(path, 2, 10)
+    series.take(0, 1.0, rni.design(TWO, 100, seed=1).network)
+    series.take(10, 0.5, net)
+    then = read(path)[0]
+    browser.open(explore(net, tmp_path / "page.html", snapshots=read(path)))
+    x = torch.randn(1, 200, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    program = f"""(() => {{
+        const {{ session }} = rni;
+        document.getElementById("play").click();
+        session.learn(0);
+        session.network.rest();
+        return {x[0].tolist()}.map((x) => {{ session.network.step(x); return [...session.network.y]; }});
+    }})()"""
+    shown = np.array(browser.evaluate(program))
+    weights = LowRank((then.modes.left * then.modes.values).double(), then.modes.right.double())
+    with torch.no_grad():
+        y = rni.Network(TWO, then.encoders, then.decoders, weights, "relu").outputs(x)[0].numpy()
+    assert np.abs(shown - y).max() <= 1e-5 * np.sqrt((y**2).mean())
+
+
 DRAWN = """[...document.querySelectorAll("canvas")].filter((canvas) => {
     if (!canvas.offsetParent || !canvas.width) return false;
     const { width, height } = canvas;

@@ -62,7 +62,7 @@ export class Outputs {
       },
       axes: [
         { ...axis, grid, size: lowest ? 20 : 8, label: lowest ? "time step t" : undefined, labelSize: 14, labelGap: 0, labelFont: axis.font, values: (_plot, ticks) => ticks.map((t) => (lowest && t >= 0 ? `${t}` : "")) },
-        { ...axis, grid, stroke: colour, size: 44, label: `channel ${c + 1}`, labelSize: 18, labelFont: `600 ${axis.font}`, space: 28 },
+        { ...axis, grid, stroke: colour, size: 44, label: `channel ${c + 1}`, labelSize: 18, labelFont: `600 ${axis.font}`, space: 22 },
       ],
       series: [
         {},

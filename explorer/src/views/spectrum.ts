@@ -7,6 +7,10 @@ import type { Colours } from "../theme";
 const [FEWEST, MOST] = [10, 30]; // values shown
 const FONT = "11px Inter, system-ui, sans-serif";
 
+/** Ticks of a logarithmic axis; null for those that have no room. */
+const powers = (_plot: uPlot, ticks: (number | null)[]): string[] =>
+  ticks.map((tick) => (tick === null ? "" : tick >= 0.01 && tick <= 1000 ? `${tick}` : tick.toExponential(0)));
+
 /** A small chart that follows the size of its place. */
 abstract class Chart {
   protected plot: uPlot;
@@ -99,7 +103,7 @@ export class Losses extends Chart {
       cursor: { show: false },
       legend: { show: false },
       scales: { x: { time: false }, y: { distr: 3 } },
-      axes: this.axes("training step", "loss").map((axis, k) => (k ? { ...axis, grid: { show: false } } : axis)),
+      axes: this.axes("training step", "loss").map((axis, k) => (k ? { ...axis, grid: { show: false }, values: powers } : axis)),
       series: [{}, { stroke: colours.target, width: 1.5, points: { show: false } }, this.dots(colours.accent, 10)],
     };
   }
