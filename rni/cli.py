@@ -299,6 +299,9 @@ def theory(
 ) -> None:
     """Linear networks: the best learning rate, the time to converge and the scales to avoid, for one channel.
 
+    Rates and times hold close to the integrator that descent converges to fastest; from W = 0 it may come to another
+    one, so the rate up to which it settles from there is measured.
+
     With a network file: is it a generalizing integrator, and if not, which of its modes is at fault?
     """
     if network is not None:
@@ -307,14 +310,27 @@ def theory(
     if not 0 < decay <= 1:
         raise InputError(f"--decay: {decay}; allowed: above 0, up to 1")
 
-    from rni.theory import advise, plane
+    import numpy as np
 
-    advice = advise(plane(encoder_norm, decoder_norm, overlap), decay, scale, duration)
+    from rni.theory import advise, plane
+    from rni.training.limit import STEPS, settling_rate
+
+    space = plane(encoder_norm, decoder_norm, overlap)
+    advice = advise(space, decay, scale, duration)
     here = advice.convergence
+    rate = here.learning_rate
+    settling = settling_rate(space, decay, scale, duration, rate * np.linspace(0.1, 2.5, 49))
+    end = "the largest tried" if settling.refused is None else f"and not at {settling.refused:.4g}"
     print(f"one linear channel, |e| = {encoder_norm:g}, |d| = {decoder_norm:g}, d.e = {overlap:g}, T = {duration}")
-    print(f"decay {decay:g}, scale {scale:g}, descent from W = 0 on the averaged loss:")
-    print(f"  best learning rate         {here.learning_rate:.4g}  (stable below {2 * here.learning_rate:.4g})")
-    print(f"  time to converge           {here.condition_number:.4g} steps for each factor e of the distance, at least")
+    print(f"decay {decay:g}, scale {scale:g}, descent on the averaged loss:")
+    print(f"  best learning rate         {rate:.4g}, at the integrator that is fastest to converge to")
+    print(
+        f"  time to converge           {here.condition_number:.4g} steps for each factor e of the distance, close to it"
+    )
+    print(f"  stays there                below a rate of {2 * rate:.4g}, started close to it")
+    verb = "converges" if settling.loss < 1e-6 else "falls steadily"
+    print(f"  from W = 0                 {verb} up to a rate of {settling.rate:.4g}, {end}")
+    print(f"                             (measured: {settling.loss:.2g} of the loss is left after {STEPS} steps)")
     print(f"fastest scale              {advice.best_scale:.4g}  ({advice.best_time:.4g} steps)")
     avoid = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in advice.avoid) or "none"
     print(f"scales to avoid            {avoid}  (ten times slower, of those from 0.001 to 10 |e||d|)")
@@ -548,7 +564,10 @@ def _show_conditions(path: Path) -> None:
     w, e, d = (tensor.detach() for tensor in (net.recurrent.matrix(), net.encoders, net.decoders))
     report = is_generalizing_integrator(w, e, d, net.task.decays, net.task.scales)
     verdict = "a generalizing integrator" if report else "not a generalizing integrator"
-    print(f"{verdict}: largest error of a moment {report.moment_error:.2g}, allowed {report.tolerance:.2g}")
+    if report.moment_error == float("inf"):
+        print(f"{verdict}: a mode that grows is driven and read, eigenvalue {report.worst.eigenvalue:.6g}")
+    else:
+        print(f"{verdict}: largest error of a moment {report.moment_error:.2g}, allowed {report.tolerance:.2g}")
     print(f"rank {report.rank}, spectral radius {report.spectral_radius:.6g}")
     print(f"sequences of {shortest_guaranteed_duration(w)} steps guarantee generalisation at this rank")
     for mode in sorted(report.modes, key=lambda mode: -mode.residual)[:8]:

@@ -151,7 +151,8 @@ def _floats(name: str, values: Any) -> tuple[float, ...]:
             raise TypeError
         return tuple(float(number) for number in numbers)
     except (TypeError, ValueError, RuntimeError):
-        found = f"shape {tuple(values.shape)}" if hasattr(values, "shape") else repr(values)
+        shape = getattr(values, "shape", None)
+        found = repr(values) if shape is None else f"shape {tuple(shape)}"
         raise InputError(f"Integration.{name}: {found}; allowed: one or more numbers") from None
 
 

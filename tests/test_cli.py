@@ -400,6 +400,10 @@ def test_theory_advises_on_learning_rate_time_and_scales(rni):
     assert "best learning rate         0.1502" in out
     assert "time to converge           inf" in out
     assert "scales to avoid            0.001 to" in out
+    assert "from W = 0                 falls steadily up to a rate of 0.0" in out
+    _, out, _ = rni("theory")
+    assert "stays there                below a rate of 0.08824, started close to it" in out
+    assert "from W = 0                 converges up to a rate of 0.07" in out
 
 
 def test_theory_judges_a_linear_network_file(rni, config):

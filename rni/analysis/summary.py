@@ -201,13 +201,17 @@ def _require_unit(**samples: Tensor) -> None:
             raise InputError(f"{name}: up to {largest:.2g}; allowed: from 1e-100 to 1e100, so change the unit")
 
 
+def _require_steps(inputs: Tensor) -> None:
+    """Refuse sequences in which nothing could be remembered for longer than what counts as forgotten."""
+    if inputs.shape[1] <= RECENT:
+        raise InputError(f"inputs: {inputs.shape[1]} steps; allowed: {RECENT + 1} or more, or decays can't be found")
+
+
 def _require_independent(inputs: Tensor, what: str) -> None:
-    """Refuse inputs of which the integrals can't be told apart, where decays are to be fitted."""
+    """Refuse inputs, or changes of inputs, of which the integrals can't be told apart by their decays."""
     channels, rank = inputs.shape[2], int(torch.linalg.matrix_rank(inputs.double().flatten(0, 1)))
     if rank < channels:
         raise InputError(f"inputs: {what} along {rank} directions; allowed: {channels}, as many as channels")
-    if inputs.shape[1] <= RECENT:
-        raise InputError(f"inputs: {inputs.shape[1]} steps; allowed: {RECENT + 1} or more, or decays can't be found")
 
 
 def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
@@ -216,7 +220,8 @@ def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
     drive = white_noise(trajectories, STEPS, net.channels, _generator(seed + 1)) if inputs is None else inputs
     known = net.task is not None
     if inputs is not None and not (known and _reads(net)):
-        _require_independent(inputs, "in all")
+        _require_steps(inputs)
+        _require_independent(inputs, "are")
         drive, inputs = halves(inputs)  # what is fitted is judged on other sequences
     sampled = ((nu[:, held], h[:, held]) for nu, h in net.steps(drive))
     currents, activity = (torch.stack(each, dim=1).double() for each in zip(*sampled, strict=True))
@@ -422,7 +427,8 @@ def _examine_recording(recording: Recording) -> RecordingAnalysis:
     if trials * duration <= 4 * recording.channels + 2:
         raise InputError(f"signals: {trials * duration} samples; allowed: more than {4 * recording.channels + 2}")
     _require_unit(activity=activity, inputs=inputs)
-    _require_independent(inputs - inputs.mean(1, keepdim=True), "change within trials")
+    _require_steps(inputs)
+    _require_independent(inputs.diff(dim=1), "change within trials")
     shape = principal(activity.flatten(0, 1))
     scores = shape.coordinates(activity, LEADING)
     fit, from_rest = _fit_recording(scores, inputs)

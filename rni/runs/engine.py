@@ -170,6 +170,13 @@ def cluster(address: str) -> Executor:
         raise InputError(f"scheduler: {address!r}, not reached ({found[:120]}); allowed: {allowed}") from None
     if not client.scheduler_info()["workers"]:
         log.warning("%s: the scheduler has no workers yet; waiting for them", address)
+    client.wait_for_workers(1)
+    try:  # a worker that can't read what it is sent ends without a word to us
+        client.run(eval, f"__import__({__name__!r}) and None")
+    except ImportError as error:
+        client.close()
+        allowed = "workers with the packages of this command"
+        raise InputError(f"scheduler: {address}, a worker says: {error}; allowed: {allowed}") from None
     return ClusterExecutor(client)
 
 
@@ -229,6 +236,8 @@ class ClusterExecutor(Executor):
         return self._executor.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._client.status != "running":  # giving up the way back to a lost scheduler, it logs a traceback
+            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._executor.shutdown(wait and not cancel_futures)
         self._client.close()
 

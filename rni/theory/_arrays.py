@@ -67,8 +67,13 @@ def whole(value: Any, name: str, least: int = 1) -> int:
 
 def precision(*arrays: Any) -> float:
     """The unit in the last place of the least precise numbers given: that of doubles, or of floats where some are."""
-    types = [torch.as_tensor(array).dtype for array in arrays if isinstance(array, (Tensor, np.ndarray))]
-    return max([torch.finfo(kind).eps for kind in types if kind.is_floating_point] + [torch.finfo(torch.float64).eps])
+    units = [torch.finfo(torch.float64).eps]
+    for array in arrays:
+        if isinstance(array, Tensor) and array.is_floating_point():
+            units.append(torch.finfo(array.dtype).eps)
+        elif isinstance(array, np.ndarray) and np.issubdtype(array.dtype, np.floating):
+            units.append(float(np.finfo(array.dtype).eps))
+    return max(units)
 
 
 def _finite(values: Tensor, name: str) -> Tensor:

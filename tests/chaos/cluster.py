@@ -79,9 +79,10 @@ def judged(what: str, place: Path, claims: bytes, process: "subprocess.Popen[str
     found = place / "here" / "report" / "claims.json"
     last = err.strip().splitlines()[-1]
     if code == 0:
-        good = found.read_bytes() == claims and not _help.left_over(place / "here")
-        return what, 1, not good, "the same claims" if good else f"differ; left: {_help.left_over(place / 'here')[:3]}"
-    return what, 1, not _help.one_line(err), last.replace(str(place), "PLACE")
+        left = _help.left_over(place / "here")
+        good = found.read_bytes() == claims and not left
+        return what, 1, int(not good), "the same claims" if good else f"differ, or left: {left[:3]}"
+    return what, 1, int(not _help.one_line(err)), last.replace(str(place), "PLACE")
 
 
 def worker_killed(place: Path, claims: bytes) -> Row:

@@ -114,6 +114,12 @@ def test_a_reproduction_on_a_cluster_has_the_same_claims_as_one_on_this_machine(
     assert (tmp_path / "dask" / "fig4.npz").read_bytes() == (tmp_path / "local" / "fig4.npz").read_bytes()
 
 
+def test_a_worker_without_the_package_is_one_line_before_any_work(scheduler, monkeypatch):
+    monkeypatch.setattr("rni.runs.engine.__name__", "rni_that_is_not_there")
+    with pytest.raises(InputError, match="a worker says: No module named 'rni_that_is_not_there'; allowed: workers"):
+        cluster(scheduler)
+
+
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):
     monkeypatch.setattr("rni.runs.engine.REACHED_WITHIN", 0.5)
     for address in ("tcp://127.0.0.1:1", "nonsense", "tcp://"):
