@@ -42,6 +42,8 @@ export interface Modes {
 }
 
 export function bytes(base64: string): Uint8Array {
+  const native = Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array };
+  if (native.fromBase64) return native.fromBase64(base64); // where the browser has it
   const text = atob(base64);
   const found = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);

@@ -26,7 +26,9 @@ export function selectivity(modes: Modes, neurons: number, channels: number): Se
 
 /** |s_i|. */
 export function strength(s: Selectivity, i: number): number {
-  return Math.hypot(...s.channels.map((values) => values[i]));
+  let squares = 0;
+  for (const values of s.channels) squares += values[i] * values[i];
+  return Math.sqrt(squares);
 }
 
 /** The channel that a neuron codes most, and with which sign: population 2c for +, 2c + 1 for -. */

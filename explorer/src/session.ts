@@ -51,6 +51,7 @@ export class Session {
   hovered: number | null = null;
   ordering: Order;
   stage: number;
+  silent = 0; // fraction of the neurons
   ranAway = false;
   private draws = 1;
   private readonly random = uniform(1);
@@ -100,13 +101,6 @@ export class Session {
   /** The stage of training at which it is the whole network; before it, a snapshot each. */
   get last(): number {
     return Math.max(0, this.described.snapshots.length - 1);
-  }
-
-  /** The fraction of silent neurons. */
-  get silent(): number {
-    let sum = 0;
-    for (const active of this.network.active) sum += active;
-    return 1 - sum / this.neurons;
   }
 
   drive(kind: Kind): void {
@@ -216,6 +210,7 @@ export class Session {
     const below = count < this.neurons ? sorted[count] : Infinity;
     const { active } = this.network;
     for (let i = 0; i < this.neurons; i++) active[i] = keys[i] < below || this.picked.has(i) ? 0 : 1;
+    this.silent = 1 - active.reduce((sum, one) => sum + one, 0) / this.neurons;
     this.network.feed();
   }
 
