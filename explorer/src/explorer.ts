@@ -22,7 +22,7 @@ import { Tuning } from "./views/tuning";
 const SPEEDS = [2, 10, 30, 60, 120, 240, 480]; // steps a second
 const BUDGET = 12; // milliseconds of simulation a frame
 const FEW = 20; // steps, too few to measure a decay
-const FIRST = 100; // milliseconds of simulation before the first picture
+const FIRST = 30; // milliseconds of simulation before the first picture
 
 const get = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 const on = (id: string, event: string, then: () => void): void => get(id).addEventListener(event, then);
