@@ -38,7 +38,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         _write(part, data)
         part.replace(path)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from rni.analysis import Analysis, RecordingAnalysis
+    from rni.files import NetworkFile as ReadNetwork
+    from rni.network import Network
+    from rni.pages.snapshots import Snapshot
 
 app = typer.Typer(
     help="Recurrent neural integrators: train, simulate, analyse and export networks that integrate several signals.",
@@ -36,6 +40,7 @@ def train(
     context: typer.Context,
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The run's specification.")],
     out: Annotated[Path, typer.Option(help="Where the trained network goes.")] = Path("network.safetensors"),
+    snapshots: Annotated[int, typer.Option(help="Keep so many of them, NET.snapshots.safetensors, to explore.")] = 0,
 ) -> None:
     """Train a network. Any field of the file can be given as a flag, e.g. --neurons 500 --activation linear.
 
@@ -51,13 +56,16 @@ def train(
     from rni import files
     from rni.analysis import analyze
     from rni.analysis.dale import obstacle
+    from rni.pages.snapshots import Snapshots, beside
     from rni.progress import training_progress
     from rni.runs.execution import run
     from rni.weights import Dale
 
+    steps, key = specification.training.steps, specification.key()
+    series = [Snapshots(beside(out), snapshots, steps, key)] if snapshots else []
     try:
-        with training_progress(specification.training.steps) as report:
-            result = run(specification, callbacks=[report], checkpoint=checkpoint)
+        with training_progress(steps) as report:
+            result = run(specification, callbacks=[report, *series], checkpoint=checkpoint)
     except KeyboardInterrupt:
         kept = f"goes on from {checkpoint}" if checkpoint.exists() else "begins afresh: nothing was saved yet"
         print(f"rni: interrupted; the same command {kept}", file=sys.stderr)
@@ -66,6 +74,8 @@ def train(
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
         raise
     files.save(result.network, out, specification.to_dict(), result.losses)
+    for snapshot in series if result.losses else []:
+        snapshot.take(len(result.losses), result.losses[-1], result.network)
     checkpoint.unlink(missing_ok=True)
     if isinstance(result.network.recurrent, Dale) and (reason := obstacle(result.network.recurrent.signs)):
         print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
@@ -338,6 +348,44 @@ def cite() -> None:
     )
 
 
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    options_metavar="[NET.safetensors | --decays ...] [OPTIONS]",
+)
+def explore(
+    context: typer.Context,
+    neurons: Annotated[int, typer.Option(help="Of a designed network.")] = 1000,
+    activation: Annotated[str, typer.Option(help="Of a designed network: a name, or a table.")] = "relu",
+    seed: Annotated[int, typer.Option(help="Of a designed network.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="PAGE.html", help="Where the page goes.")] = Path("explore.html"),
+) -> None:
+    """Write a page in which a network runs: push it, look inside, disturb it, watch it learn.
+
+    NET.safetensors with the snapshots that stand beside it (rni train --snapshots 40), or else a network designed for
+    --decays 0.99 0.9 [--scales 1 2].
+    """
+    if out.suffix not in (".html", ".htm"):
+        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .html")
+    given = list(takewhile(lambda argument: not argument.startswith("--"), context.args))
+    task = _lists(context.args[len(given) :], ("decays", "scales"))
+    if len(given) > 1 or (given and task):
+        raise InputError(f"{' '.join(context.args)}: unexpected; allowed: one network file, or --decays and --scales")
+    for name in ("neurons", "activation", "seed") if given else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise InputError(f"--{name}: given with {given[0]}; allowed: for a network to be designed")
+    require_writable(out)
+
+    from rni.pages import explore
+
+    if given:
+        file, series = _with_snapshots(Path(given[0]))
+        explore(file.network, out, name=Path(given[0]).name, snapshots=series, losses=file.losses)
+    else:
+        explore(_designed(task or {"decays": [0.99, 0.9]}, neurons, activation, seed), out)
+    print(f"wrote {out}: {out.stat().st_size / 1e6:.2g} MB")
+
+
 def main() -> None:
     """Run the command line: what the user can mend is one line on standard error and exit code 2."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it first: time to save
@@ -364,6 +412,33 @@ def main() -> None:
         sys.exit(130)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _designed(task: dict[str, list[float]], neurons: int, activation: str, seed: int) -> "Network":
+    from rni.runs.specification import Specification
+
+    parts = {"neurons": neurons, "activation": _value(activation), "weights": "lowrank", "precision": "float64"}
+    drawn = Specification.parse({"seed": seed, "task": task, "network": parts}).build()
+
+    from rni.designing import design
+
+    return design(drawn.task, neurons, drawn.f, seed=seed).network
+
+
+def _with_snapshots(path: Path) -> "tuple[ReadNetwork, list[Snapshot]]":
+    """A network file, and the snapshots of the same training that stand beside it."""
+    from rni import files
+    from rni.pages.snapshots import beside, read
+    from rni.runs.specification import Specification
+
+    file = files.read(path)
+    trained = file.specification is not None and "training" in file.specification
+    if not trained or not beside(path).exists():
+        return file, []
+    series = read(beside(path), Specification.parse(file.specification).key())
+    if not series:
+        print(f"rni: warning: {beside(path)}: of another training; left out", file=sys.stderr)
+    return file, series
 
 
 def _show_robustness(path: Path, stream: TextIO) -> None:

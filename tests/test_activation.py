@@ -73,7 +73,7 @@ def test_an_activation_given_is_never_changed(generator):
     RNN(Dense(double), vectors[0], net.f, double[0])
     from_arrays({"recurrent": double, "input_weights": vectors[0]}, net.f)
     from_state_dict({"weight_hh": double, "weight_ih": vectors[0]}, net.f)
-    design(Integration(0.9), 200, net.f)
+    design(Integration(0.8), 200, net.f)
     assert f.threshold.dtype == torch.float64
     assert net.f.threshold.dtype == torch.float32
     assert module.weight.dtype == torch.float32

@@ -202,10 +202,10 @@ def memory(signals: Tensor, inputs: Tensor, fit: Fit) -> Memory:
 
     An integral of time constant $\tau$ has $e^{-6/\tau}$ of its variance from inputs of more than two steps ago.
     """
-    z = fit.integrals(inputs) / _sizes(inputs)
     # what trials started with came before any input
-    started = (fit.initial[:, None] * _powers(fit.decays, inputs.shape[1])) @ fit.gains.T
-    v, x = signals.double() - started, inputs.double() / _sizes(inputs)
+    started = fit.initial[:, None] * _powers(fit.decays, inputs.shape[1])
+    v, size = signals.double() - started @ fit.gains.T, _sizes(inputs)
+    x, z = inputs.double() / size, (fit.integrals(inputs) - started) / size
     trials, time, channels = x.shape
     most = max(RECENT + 1, min(LAGS, time // 2, trials * time // (8 * channels)))
     past = torch.cat([functional.pad(x, (0, 0, k, 0))[:, :time] for k in range(most + 1)], 2)

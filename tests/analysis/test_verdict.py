@@ -53,9 +53,9 @@ def oscillator(**more):
     return arrays([[c, -s], [s, c]], **more)
 
 
-def designed(task=TWO, **more):
+def designed(integration=TWO, **more):
     """A perfect design; its readout may be another, or missing (None)."""
-    return replace(RNN.of(design(task, 60).network), **more)
+    return replace(RNN.of(design(integration, 60).network), **more)
 
 
 def noise(decay):
@@ -84,7 +84,7 @@ ZOO = {
     "runs away late": ("none", lambda: arrays(np.diag([0.9, 1.1]), torch.tensor([[0.9], [1e-12]])), ONE),
     "design": ("integrates", designed, None),
     "design, wrong task": ("none", designed, Integration((0.99, 0.5))),
-    "design, neither readout nor task": ("integrates", lambda: designed(decoders=None, task=None), None),
+    "design, neither readout nor task": ("integrates", lambda: designed(decoders=None, offset=None, task=None), None),
     "design, decay 1": ("integrates", lambda: designed(Integration(1.0)), None),
     "design, decay 0.1": ("integrates", lambda: designed(Integration(0.1)), None),
     "task of decay 0": ("integrates", lambda: arrays(np.eye(2) / 2, decoders=torch.eye(2)[:, 1:]), Integration(0.0)),
@@ -137,7 +137,7 @@ def test_the_verdict_follows_from_the_numbers():
 
 def test_durations_are_those_of_the_worst_kind_of_test():
     """A saturating readout is right for white noise, whose integrals are small, and wrong for bursts."""
-    analysis = analyze(arrays([[0.9]], torch.tensor([[0.09]]), "tanh", decoders=torch.tensor([[10.0]])), task=ONE)
+    analysis = analyze(arrays([[0.9]], torch.tensor([[0.045]]), "tanh", decoders=torch.tensor([[20.0]])), task=ONE)
     assert analysis.errors["white noise"][2000][0] < 0.1 < analysis.errors["bursts"][2000][0]
     assert analysis.durations[0] < 2000
     assert analysis.limits == ("bursts",)
@@ -172,7 +172,7 @@ def test_outputs_in_another_order_are_noticed(signs):
 
 
 def test_what_is_fitted_is_judged_on_other_inputs():
-    """500 neurons read out anything of 60 samples; on the next 60 nothing of it is left."""
+    """300 neurons read out anything of 60 samples; on the next 60 nothing of it is left."""
     echo = arrays(0.05 * normal(300, 300) / 300**0.5, normal(300, 1, seed=3), "tanh")
     x = normal(2, 60, 1)
     assert analyze(echo, task=Integration(0.95), inputs=x).errors["inputs"][60][0] > 0.3

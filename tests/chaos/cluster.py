@@ -93,6 +93,7 @@ def worker_killed(place: Path, claims: bytes) -> Row:
         process = begin(place, cluster)
         at_work(place, process, 2)
         cluster.workers[0].kill()
+        cluster.workers[0].wait()  # a zombie would count as alive
         return judged("one worker of two killed", place, claims, process)
 
 
