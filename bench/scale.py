@@ -9,7 +9,7 @@ import torch
 import rni
 from bench.measuring import DECAYS, Lines, alone, memory, milliseconds, ours
 from rni.analysis import current_ratio, relative_error, svd
-from rni.task import bursts, white_noise
+from rni.inputs import bursts, white_noise
 
 BATCH, STEPS = 16, 3000  # enough, with the default warm-up, for a better network than the authors' settings give
 

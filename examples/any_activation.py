@@ -9,7 +9,7 @@ import torch
 from rni import Integration, Network, ProxyLoss, train
 from rni.activation import make
 from rni.analysis import relative_error
-from rni.task import bursts
+from rni.inputs import bursts
 from rni.training import Adam
 from rni.vectors import independent
 from rni.weights import Dense, random_matrix

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import rni
-from rni.task import white_noise
+from rni.inputs import white_noise
 from rni.transfer import Head, accuracy, context
 
 TASK = rni.Integration(decays=[0.98, 0.97, 0.97])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from rni.atomic import OF_THE_SYSTEM, require_writable, said
+from rni.atomic import OF_THE_SYSTEM, require_writable, said, write_atomically
 from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from rni.analysis import Analysis, RecordingAnalysis
-    from rni.files import NetworkFile as ReadNetwork
+    from rni.exchange.native import NetworkFile as ReadNetwork
     from rni.network import Network
     from rni.pages.snapshots import Snapshot
 
@@ -53,12 +53,12 @@ def train(
     checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
     require_writable(checkpoint)
 
-    from rni import files
     from rni.analysis import analyze
     from rni.analysis.dale import obstacle
+    from rni.exchange import native
     from rni.pages.snapshots import Snapshots, beside
-    from rni.progress import training_progress
     from rni.runs.execution import run
+    from rni.runs.progress import training_progress
     from rni.weights import Dale
 
     steps, key = specification.training.steps, specification.key()
@@ -73,7 +73,7 @@ def train(
     except Diverged:
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
         raise
-    files.save(result.network, out, specification.to_dict(), result.losses)
+    native.save(result.network, out, specification.to_dict(), result.losses)
     for snapshot in series if result.losses else []:
         snapshot.take(len(result.losses), result.losses[-1], result.network)
     checkpoint.unlink(missing_ok=True)
@@ -110,14 +110,14 @@ def design(
         specification = Specification.parse(raw)
     require_writable(out)
 
-    from rni import files
-    from rni.certificate import certify
-    from rni.designing import design
+    from rni.designs import design
+    from rni.designs.certificate import certify
+    from rni.exchange import native
 
     drawn = specification.build()
     vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
     result = design(drawn.task, neurons, drawn.f, **vectors, bounds=bounds, seed=seed)
-    files.save(result.network, out, specification.to_dict())
+    native.save(result.network, out, specification.to_dict())
     print(f"{neurons} neurons, {result.network.f!r}, decays {_numbers(drawn.task.decays)}: {result.seconds:.2g} s")
     print(f"residuals on fresh points  outputs {max(result.output_residuals):.1e}, ", end="")
     print(f"currents {max(result.current_residuals):.1e}")
@@ -156,8 +156,8 @@ def analyze(
         require_writable(out)
 
     from rni.analysis import analyze
-    from rni.foreign import read
-    from rni.rnn import RNN
+    from rni.exchange.foreign import read
+    from rni.exchange.vanilla import VanillaRNN
     from rni.task import Integration
 
     given = read(what, activation)
@@ -166,7 +166,7 @@ def analyze(
         options["task"] = Integration(_floats("--decays", decays), _floats("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = _read_inputs(inputs, given.channels)
-    if isinstance(given, RNN):
+    if isinstance(given, VanillaRNN):
         _match_threads(given.neurons)
     analysis = analyze(given, **options)
     if json:
@@ -174,7 +174,7 @@ def analyze(
     else:
         _show(analysis)
     if out is not None:
-        from rni.analysis.page import write_page
+        from rni.pages.analysis import write_page
 
         write_page(analysis, out, what.name)
         print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
@@ -196,9 +196,9 @@ def simulate(
     import numpy as np
     import torch
 
-    from rni import files
+    from rni.exchange import native
 
-    net, specification, _ = files.read(network)
+    net, specification, _ = native.read(network)
     x = _read_inputs(inputs, net.channels)
     batch = (x if x.ndim == 3 else x[None]).to(net.dtype)
     if specification is not None:
@@ -207,7 +207,7 @@ def simulate(
         y = net.outputs(batch)
     buffer = io.BytesIO()
     np.save(buffer, (y if x.ndim == 3 else y[0]).numpy())
-    files.write_atomically(out, buffer.getvalue())
+    write_atomically(out, buffer.getvalue())
     print(f"wrote {out}: {tuple(x.shape)}")
 
 
@@ -231,10 +231,10 @@ def export(
         raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings[to])}")
     require_writable(out)
 
-    from rni import files
-    from rni.export import to_arrays, to_onnx, to_torch
+    from rni.exchange import native
+    from rni.exchange.export import to_arrays, to_onnx, to_torch
 
-    {"torch": to_torch, "onnx": to_onnx, "arrays": to_arrays}[to](files.load(network), out)
+    {"torch": to_torch, "onnx": to_onnx, "arrays": to_arrays}[to](native.load(network), out)
     print(f"wrote {out}")
 
 
@@ -420,18 +420,18 @@ def _designed(task: dict[str, list[float]], neurons: int, activation: str, seed:
     parts = {"neurons": neurons, "activation": _value(activation), "weights": "lowrank", "precision": "float64"}
     drawn = Specification.parse({"seed": seed, "task": task, "network": parts}).build()
 
-    from rni.designing import design
+    from rni.designs import design
 
     return design(drawn.task, neurons, drawn.f, seed=seed).network
 
 
 def _with_snapshots(path: Path) -> "tuple[ReadNetwork, list[Snapshot]]":
     """A network file, and the snapshots of the same training that stand beside it."""
-    from rni import files
+    from rni.exchange import native
     from rni.pages.snapshots import beside, read
     from rni.runs.specification import Specification
 
-    file = files.read(path)
+    file = native.read(path)
     trained = file.specification is not None and "training" in file.specification
     if not trained or not beside(path).exists():
         return file, []
@@ -443,10 +443,10 @@ def _with_snapshots(path: Path) -> "tuple[ReadNetwork, list[Snapshot]]":
 
 def _show_robustness(path: Path, stream: TextIO) -> None:
     """Relative errors of a disturbed network, by kind and level of disturbance."""
-    from rni import files
     from rni.analysis import robustness
+    from rni.exchange import native
 
-    found = robustness(files.load(path))
+    found = robustness(native.load(path))
     kinds = {"noise on W": found.weights, "silenced neurons": found.neurons, "noise on states": found.state}
     print(f"relative error over 400 steps of bursts, undisturbed: {found.undisturbed:.1e}", file=stream)
     for name, errors in kinds.items():
@@ -486,7 +486,7 @@ def _read_inputs(path: Path, channels: int) -> "Tensor":
     """Finite numbers, (batch, time, channels) or (time, channels)."""
     import numpy as np
 
-    from rni.files import real, require_file
+    from rni.tensors import real, require_file
 
     require_file(path)
     try:
@@ -555,10 +555,10 @@ def _value(text: str) -> Any:
 
 
 def _show_conditions(path: Path) -> None:
-    from rni import files
+    from rni.exchange import native
     from rni.theory import is_generalizing_integrator, shortest_guaranteed_duration
 
-    net = files.load(path)
+    net = native.load(path)
     if net.f.name != "linear":
         raise InputError(f"{path}: activation {net.f.name!r}; allowed: 'linear', for which the conditions are exact")
     w, e, d = (tensor.detach() for tensor in (net.recurrent.matrix(), net.encoders, net.decoders))

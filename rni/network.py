@@ -1,6 +1,5 @@
 r"""The network (section 2): $\nu_t = W(h_{t-1} + \sum_c x_{c,t} e_c)$, $h_t = f(\nu_t)$, $y_{c,t} = d_c \cdot h_t$."""
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -23,7 +22,6 @@ class Network(nn.Module):
 
     encoders: nn.Parameter
     decoders: nn.Parameter
-    active: Tensor | None
 
     def __init__(
         self,
@@ -49,7 +47,6 @@ class Network(nn.Module):
         for name, values in self.f.named_buffers():
             if values.ndim and len(values) != self.neurons:
                 raise InputError(f"{self.f.name}.{name}: {len(values)} values; allowed: 1 or {self.neurons}")
-        self.register_buffer("active", None, persistent=False)
 
     @property
     def neurons(self) -> int:
@@ -65,13 +62,11 @@ class Network(nn.Module):
 
     def steps(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
-        encoders, h = self._transmitting_encoders(), initial
+        encoders, h = self.encoders, initial
         for x in inputs.unbind(1):
             # from rest, W(x e) = x (W e): no product of n x n x batch
             nu = x @ self.recurrent(encoders.T) if h is None else self.recurrent(torch.addmm(h, x, encoders.T))
             h = self.f(nu)
-            if self.active is not None:
-                h = h * self.active
             yield nu, h
 
     def forward(self, inputs: Tensor, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -100,22 +95,19 @@ class Network(nn.Module):
         inputs, start = self._checked(inputs, initial)
         return torch.stack([self.readout(h) for _, h in self.steps(inputs, start)], dim=1)
 
-    def silenced(self, neurons: Sequence[int] | Tensor) -> Self:
-        """The same network, weights shared, in which the given neurons transmit nothing: no activity, no input."""
+    def silenced(self, neurons: Sequence[int] | Tensor) -> "Network":
+        """A network in which the given neurons transmit nothing: W without their rows and columns, D without theirs."""
         index = torch.as_tensor(neurons, dtype=torch.long)
         if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < self.neurons):
             raise InputError(f"neurons: {index.tolist()}; allowed: indices from 0 to {self.neurons - 1}")
-        quiet = copy.copy(self)
-        quiet._buffers = dict(self._buffers)
-        quiet.active = torch.ones_like(self.encoders[:, 0]).index_fill(0, index.to(self.encoders.device), 0)
-        return quiet
+        kept = torch.ones_like(self.encoders[:, 0]).index_fill(0, index.to(self.encoders.device), 0)
+        with torch.no_grad():
+            return Network(self.task, self.encoders, self.decoders * kept[:, None], self.recurrent.masked(kept), self.f)
 
     def to_torch(self) -> tuple[nn.RNN, nn.Linear]:
         """The same network as a `torch.nn.RNN` and its linear readout: weight_hh = W, weight_ih = W E."""
         if self.f.name not in ("relu", "tanh"):
             raise InputError(f"activation: {self.f.name!r}; allowed: 'relu' or 'tanh', the two that torch.nn.RNN has")
-        if self.active is not None:
-            raise InputError("network: has silenced neurons; allowed: a whole network")
         needed = 2 * self.encoders.element_size() * self.neurons**2  # W, and torch.nn.RNN's own
         memory.require(needed, f"neurons: {self.neurons}", "a smaller network, because torch.nn.RNN has a full matrix")
         options = {"dtype": self.dtype, "device": self.encoders.device}
@@ -151,9 +143,6 @@ class Network(nn.Module):
                 f"allowed: {tolerance:.2g}, because the paper's network feeds its inputs through W"
             )
         return cls(task, encoders, readout.weight.detach().T, w, rnn.nonlinearity)
-
-    def _transmitting_encoders(self) -> Tensor:
-        return self.encoders if self.active is None else self.encoders * self.active[:, None]
 
     def _checked(self, inputs: Tensor, initial: Tensor | None) -> tuple[Tensor, Tensor | None]:
         if inputs.ndim != 3 or inputs.shape[2] != self.channels or inputs.shape[1] == 0:

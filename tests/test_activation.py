@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from rni import RNN, InputError, Integration, Network, design, load, save
+from rni import InputError, Integration, Network, VanillaRNN, design, load, save
 from rni.activation import ACTIVATIONS, Activation, RectifiedPower, Sigmoid, make
-from rni.foreign import from_arrays, from_state_dict
+from rni.exchange.foreign import from_arrays, from_state_dict
 from rni.weights import Dense
 
 
@@ -70,7 +70,7 @@ def test_an_activation_given_is_never_changed(generator):
     net = Network(Integration(0.9), *vectors, half, f)
     Network(Integration(0.9), *vectors, double, module)
     Network(Integration(0.9), *vectors, double, net.f)
-    RNN(Dense(double), vectors[0], net.f, double[0])
+    VanillaRNN(Dense(double), vectors[0], net.f, double[0])
     from_arrays({"recurrent": double, "input_weights": vectors[0]}, net.f)
     from_state_dict({"weight_hh": double, "weight_ih": vectors[0]}, net.f)
     design(Integration(0.8), 200, net.f)

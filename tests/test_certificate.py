@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import rni
-from rni.analysis.extremes import circle_maxima, relu_maxima, shared_axes_bound
+from rni.designs.extremes import circle_maxima, relu_maxima, shared_axes_bound
 from rni.theory import multiplexed
 from rni.weights import LowRank
 
@@ -205,8 +205,6 @@ def test_what_has_no_certificate_is_refused(small):
     with pytest.raises(rni.InputError, match="rank 12; allowed: 2"):
         rni.certify(small())
     net = designed((0.9,))
-    with pytest.raises(rni.InputError, match="silenced"):
-        rni.certify(net.silenced([0]))
     nothing, few = torch.zeros(100, 100).double(), torch.ones(1, 2).double()
     with pytest.raises(rni.InputError, match="W of rank 0; allowed: 1"):
         rni.certify(rni.Network(net.task, net.encoders, net.decoders, nothing, "relu"))

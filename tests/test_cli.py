@@ -260,7 +260,7 @@ def test_a_stopped_training_goes_on_where_it_was(rni, config, tmp_path, monkeypa
 
         yield stop
 
-    monkeypatch.setattr("rni.progress.training_progress", stopped_at_the_twentieth)
+    monkeypatch.setattr("rni.runs.progress.training_progress", stopped_at_the_twentieth)
     code, _, err = rni("train", config, "--out", "net.safetensors")
     (checkpoint,) = tmp_path.glob("net.safetensors.*.checkpoint")
     assert (code, err) == (130, f"rni: interrupted; the same command goes on from {checkpoint.name}\n")
@@ -309,7 +309,12 @@ OUTPUTS = [
 
 @pytest.mark.parametrize("command", OUTPUTS, ids=lambda command: command[0])
 def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config, saved, tmp_path, monkeypatch, command):
-    for work in ("rni.runs.execution.run", "rni.designing.design", "rni.files.read", "rni.foreign.read"):
+    for work in (
+        "rni.runs.execution.run",
+        "rni.designs.design",
+        "rni.exchange.native.read",
+        "rni.exchange.foreign.read",
+    ):
         monkeypatch.setattr(work, None)  # would be a TypeError if called
     monkeypatch.setattr("rni.paper.reproduce.compute_all", None)
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))

@@ -8,8 +8,8 @@ import rni
 from rni import vectors
 from rni.activation import RectifiedPower, Sigmoid
 from rni.cli import main
-from rni.designing.relu import nearest_nonnegative
-from rni.task import bursts
+from rni.designs.relu import nearest_nonnegative
+from rni.inputs import bursts
 from rni.threads import threads
 
 DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)

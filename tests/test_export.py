@@ -7,8 +7,8 @@ import torch
 import rni
 from rni import InputError, Integration, Network, analyze, foreign, vectors
 from rni.activation import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
-from rni.export import to_arrays, to_onnx, to_torch
-from rni.task import white_noise
+from rni.exchange.export import to_arrays, to_onnx, to_torch
+from rni.inputs import white_noise
 from rni.weights import Dale, Dense, LowRank
 
 N = 60

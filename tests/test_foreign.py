@@ -9,7 +9,8 @@ from torch import nn
 
 import rni
 from rni import InputError, Integration, foreign, memory
-from rni.rnn import RNN, Recording
+from rni.exchange.recording import Recording
+from rni.exchange.vanilla import VanillaRNN
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
 
@@ -32,9 +33,9 @@ def x(generator):
     return torch.randn(4, 30, 2, generator=generator)
 
 
-def rnn_of(thing, activation=None) -> RNN:
+def rnn_of(thing, activation=None) -> VanillaRNN:
     found = foreign.interpret(thing, activation)
-    assert isinstance(found, RNN)
+    assert isinstance(found, VanillaRNN)
     return found
 
 
@@ -85,10 +86,10 @@ def test_files_of_each_kind_are_read(tmp_path, x):
     model = Model("relu")
     torch.save(model.state_dict(), tmp_path / "net.pt")
     torch.save({"epoch": 3, "state_dict": model.state_dict()}, tmp_path / "checkpoint.pth")
-    rni.files.write_tensors(tmp_path / "net.safetensors", model.state_dict(), {})
+    rni.exchange.native.write_tensors(tmp_path / "net.safetensors", model.state_dict(), {})
     for name in ("net.pt", "checkpoint.pth", "net.safetensors"):
         found = foreign.read(tmp_path / name, "relu")
-        assert isinstance(found, RNN)
+        assert isinstance(found, VanillaRNN)
         torch.testing.assert_close(found.outputs(x), model(x))
     np.savez(tmp_path / "recording.npz", activity=np.zeros((3, 20, 5)), inputs=np.zeros((3, 20, 1)))
     assert isinstance(foreign.read(tmp_path / "recording.npz"), Recording)

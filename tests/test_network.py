@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from rni import InputError, Integration, Network
-from rni.task import white_noise
+from rni.inputs import white_noise
 
 
 def test_states_follow_the_update_equation(small, generator):
@@ -61,17 +61,16 @@ def test_what_torch_rnn_can_not_be_is_refused(small):
         Network.from_torch(rnn, readout, task)
 
 
-def test_silenced_neurons_transmit_nothing(small, generator):
-    net = small("relu")
+@pytest.mark.parametrize("f", ["relu", "sigmoid"])
+def test_silenced_neurons_transmit_nothing(small, generator, f):
+    net = small(f)
     x = white_noise(3, 8, 2, generator, dtype=torch.float64)
     quiet = net.silenced([0, 5])
-    h, _ = quiet(x)
-    assert not h[..., [0, 5]].any()
+    assert not quiet.currents(x)[..., [0, 5]].any()
     keep = [i for i in range(12) if i not in (0, 5)]
     w = net.recurrent.matrix()[keep][:, keep]
-    smaller = Network(net.task, net.encoders[keep], net.decoders[keep], w)
+    smaller = Network(net.task, net.encoders[keep], net.decoders[keep], w, f)
     torch.testing.assert_close(quiet.outputs(x), smaller.outputs(x))
-    assert net.active is None
     with pytest.raises(InputError, match="indices from 0 to 11"):
         net.silenced([12])
 

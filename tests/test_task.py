@@ -4,7 +4,7 @@ import torch
 from scipy.signal import lfilter
 
 from rni import InputError, Integration
-from rni.task import bursts, correlated_noise, pulses, white_noise
+from rni.inputs import bursts, correlated_noise, pulses, white_noise
 
 
 def test_targets_are_the_discounted_sum_of_the_inputs(generator):

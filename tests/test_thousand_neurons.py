@@ -3,7 +3,7 @@
 import torch
 
 from rni import Specification, analyze, run
-from rni.task import white_noise
+from rni.inputs import white_noise
 
 
 def trained(decays, **training):

@@ -1,11 +1,21 @@
 """What a trained network does and how: accuracy, spectrum, current manifold, selectivity."""
 
-from rni.analysis.accuracy import relative_error as relative_error
+from rni.accuracy import error_by_duration as error_by_duration
+from rni.accuracy import longest_duration as longest_duration
+from rni.accuracy import relative_error as relative_error
 from rni.analysis.dale import DaleMode as DaleMode
 from rni.analysis.dale import breaks_dale as breaks_dale
 from rni.analysis.dale import dale_mode as dale_mode
 from rni.analysis.dale import obstacle as obstacle
 from rni.analysis.dale import rectified_spectrum as rectified_spectrum
+from rni.analysis.effective import Fit as Fit
+from rni.analysis.effective import Memory as Memory
+from rni.analysis.effective import Principal as Principal
+from rni.analysis.effective import fit_integrals as fit_integrals
+from rni.analysis.effective import fit_readout as fit_readout
+from rni.analysis.effective import memory as memory
+from rni.analysis.effective import outliers as outliers
+from rni.analysis.effective import principal as principal
 from rni.analysis.manifold import LinearMap as LinearMap
 from rni.analysis.manifold import current_coordinates as current_coordinates
 from rni.analysis.manifold import current_ratio as current_ratio
@@ -15,16 +25,6 @@ from rni.analysis.manifold import null_ratio as null_ratio
 from rni.analysis.populations import PopulationVectors as PopulationVectors
 from rni.analysis.populations import population_vectors as population_vectors
 from rni.analysis.populations import populations as populations
-from rni.analysis.recording import Fit as Fit
-from rni.analysis.recording import Memory as Memory
-from rni.analysis.recording import Principal as Principal
-from rni.analysis.recording import error_by_duration as error_by_duration
-from rni.analysis.recording import fit_integrals as fit_integrals
-from rni.analysis.recording import fit_readout as fit_readout
-from rni.analysis.recording import longest_duration as longest_duration
-from rni.analysis.recording import memory as memory
-from rni.analysis.recording import outliers as outliers
-from rni.analysis.recording import principal as principal
 from rni.analysis.robustness import Robustness as Robustness
 from rni.analysis.robustness import robustness as robustness
 from rni.analysis.selectivity import Harmonics as Harmonics

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from rni.analysis.samples import require_integrals
 from rni.errors import InputError
+from rni.exchange.vanilla import VanillaRNN
 from rni.network import Network
-from rni.rnn import RNN
 
 
 @torch.no_grad()
-def current_ratio(net: Network | RNN, directions: Tensor, inputs: Tensor) -> float:
+def current_ratio(net: Network | VanillaRNN, directions: Tensor, inputs: Tensor) -> float:
     r"""$r = \langle |\nu^\perp_t| \rangle_t / \langle |\nu^\parallel_t| \rangle_t$ inside and outside a subspace.
 
     `directions` (neurons, D) span it, orthonormal as singular vectors are. Currents are not stored.

@@ -4,12 +4,12 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from rni.rnn import RNN
+from rni.exchange.vanilla import VanillaRNN
 
 SETTLED = 10  # steps after which a constant is constant
 
 
-def offset_at_rest(net: RNN, steps: int) -> Tensor:
+def offset_at_rest(net: VanillaRNN, steps: int) -> Tensor:
     """The outputs (outputs,) without inputs, where they stay the same to 10 %; 0 where they drift: that is an error."""
     y = net.outputs(net.input_weights.new_zeros(1, steps + SETTLED, net.channels))[0, SETTLED:]
     offset = y.mean(0)

@@ -7,10 +7,11 @@ import torch
 from torch import Generator, Tensor
 
 from rni import memory
-from rni.analysis.recording import error_by_duration
+from rni.accuracy import error_by_duration
 from rni.errors import InputError
+from rni.inputs import bursts
 from rni.network import Network
-from rni.task import Integration, bursts
+from rni.task import Integration
 
 LARGEST = 20_000  # noise on W fills n x n weights
 LEVELS = (0.01, 0.03, 0.1)

@@ -11,32 +11,33 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
+from rni.accuracy import error_by_duration, longest_duration
 from rni.activation import Activation
-from rni.analysis.manifold import current_ratio, linear_map, null_ratio
-from rni.analysis.populations import NAMES, population_vectors, populations
-from rni.analysis.readout import matching, offset_at_rest
-from rni.analysis.recording import (
+from rni.analysis.effective import (
     RECENT,
     Fit,
     Principal,
-    error_by_duration,
     fit_integrals,
     fit_readout,
     growth,
     halves,
-    longest_duration,
     memory,
     outliers,
     principal,
     without_starts,
 )
+from rni.analysis.manifold import current_ratio, linear_map, null_ratio
+from rni.analysis.populations import NAMES, population_vectors, populations
+from rni.analysis.readout import matching, offset_at_rest
 from rni.analysis.selectivity import mixing
 from rni.analysis.verdict import TOLERANCE, Verdict, judge, percent, time_constant
 from rni.errors import InputError
-from rni.foreign import Foreign, interpret
+from rni.exchange.foreign import Foreign, interpret
+from rni.exchange.recording import Recording
+from rni.exchange.vanilla import VanillaRNN
+from rni.inputs import bursts, white_noise
 from rni.network import Network
-from rni.rnn import RNN, Recording
-from rni.task import Integration, bursts, white_noise
+from rni.task import Integration
 from rni.weights import Dale, svd
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
@@ -133,7 +134,7 @@ class RecordingAnalysis(_Result):
 
 @overload
 def analyze(
-    thing: Network | RNN | nn.Module | tuple[nn.Module, nn.Linear],
+    thing: Network | VanillaRNN | nn.Module | tuple[nn.Module, nn.Linear],
     *,
     task: Integration | None = None,
     inputs: Tensor | np.ndarray | None = None,
@@ -161,8 +162,8 @@ def analyze(
     """Examine a network on test sequences of each kind, of 200 and of 2000 steps, or on `inputs`; or a recording.
 
     thing: a `Network`, a `torch.nn.RNN` or a module with one in it, (RNN, Linear), a state dict, a dict of arrays
-    (see `rni.foreign`). task: what it should integrate, where it doesn't say itself. inputs: (batch, time, channels),
-    of the size that the network was made for, if N(0, 1) is not. activation: of a state dict or arrays.
+    (see `rni.exchange.foreign`). task: what it should integrate, where it doesn't say itself. inputs: (batch, time,
+    channels), of the size that the network was made for, if N(0, 1) is not. activation: of a state dict or arrays.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
     """
@@ -213,7 +214,7 @@ def _require_independent(inputs: Tensor, what: str) -> None:
         raise InputError(f"inputs: {what} along {rank} directions; allowed: {channels}, as many as channels")
 
 
-def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
+def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
     trajectories = min(64, max(16, 64_000 // len(held)))
     drive = white_noise(trajectories, STEPS, net.channels, _generator(seed + 1)) if inputs is None else inputs
@@ -295,7 +296,7 @@ def _examine(net: RNN, inputs: Tensor | None, seed: int) -> Analysis:
 class _Completed(NamedTuple):
     """A network with a readout and a task, and the integrals closest to its signals: outputs, or currents."""
 
-    net: RNN
+    net: VanillaRNN
     task: Integration
     readout: str
     signals: Tensor
@@ -305,7 +306,7 @@ class _Completed(NamedTuple):
 
 
 def _completed(
-    net: RNN, inputs: Tensor, currents: Tensor, activity: Tensor, shape: Principal, held: Tensor
+    net: VanillaRNN, inputs: Tensor, currents: Tensor, activity: Tensor, shape: Principal, held: Tensor
 ) -> _Completed:
     """What the network has not is fitted: a readout, a task."""
     if not _reads(net):
@@ -349,12 +350,12 @@ def _completed(
     return _Completed(net, task, "given", signals, fit, scales, tuple(rest.tolist()))
 
 
-def _reads(net: RNN) -> bool:
+def _reads(net: VanillaRNN) -> bool:
     """Whether it has an output for each channel."""
     return net.decoders is not None and net.decoders.shape[1] == net.channels
 
 
-def _from_rest(net: RNN, inputs: Tensor) -> tuple[RNN, Tensor]:
+def _from_rest(net: VanillaRNN, inputs: Tensor) -> tuple[VanillaRNN, Tensor]:
     """The network without the constant that its outputs have at rest, and the constant."""
     rest = offset_at_rest(net, STEPS)
     given = torch.zeros_like(rest) if net.offset is None else net.offset
@@ -365,7 +366,7 @@ def _from_rest(net: RNN, inputs: Tensor) -> tuple[RNN, Tensor]:
     return net, rest
 
 
-def _noted(net: RNN, note: str) -> RNN:
+def _noted(net: VanillaRNN, note: str) -> VanillaRNN:
     return replace(net, notes=(*net.notes, note))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rni.analysis.recording import RECENT, Memory
+from rni.analysis.effective import RECENT, Memory
 
 Kind = Literal["integrates", "remembers", "decides", "oscillates", "forgets", "none"]
 

@@ -9,11 +9,12 @@ from torch import Generator, Tensor
 
 from rni import memory
 from rni.errors import require_whole
+from rni.inputs import correlated_noise, white_noise
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss
 from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
 from rni.network import Network
-from rni.task import Integration, correlated_noise, white_noise
+from rni.task import Integration
 from rni.theory.moments import full_covariance
 
 BATCH = 32

@@ -40,8 +40,6 @@ class Gradient:
 def trained_parts(net: Network, train: Trained) -> set[str]:
     """What of "recurrent", "decoders" and "encoders" is trained: all of it must require a gradient, as torch says."""
     require_one_of("train", train, PARTS)
-    if net.active is not None:
-        raise InputError("network: has silenced neurons; allowed: a whole network for training")
     return {part for part in PARTS[train] if all(p.requires_grad for p in _parameters(getattr(net, part)))}
 
 

@@ -18,7 +18,7 @@ from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
 from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.part import Numbers, require
-from rni.quasirandom import points, shifted_points
+from rni.streams import points, shifted_points
 from rni.task import Integration
 
 POINTS = 64

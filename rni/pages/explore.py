@@ -17,15 +17,14 @@ from jinja2 import Environment, PackageLoader
 from torch import Tensor
 
 from rni import __version__
-from rni.activation import BUILT_IN
+from rni.activation import ACTIVATIONS
 from rni.analysis.manifold import current_coordinates
-from rni.analysis.spectrum import SVD, svd
+from rni.atomic import write_atomically
 from rni.errors import InputError
-from rni.files import write_atomically
+from rni.inputs import bursts, white_noise
 from rni.network import Network
 from rni.pages.snapshots import Snapshot
-from rni.task import bursts, white_noise
-from rni.weights import Dale, LowRank, Weights
+from rni.weights import SVD, Dale, LowRank, Weights, svd
 
 EXACT = 1e-6  # of sigma_1: what the modes below it do to the outputs is far below 1e-5
 LEADING = 32  # modes that go along with a W that needs them all, to cut it to
@@ -75,10 +74,8 @@ def page(
 @torch.no_grad()
 def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], losses: Sequence[float]) -> dict[str, Any]:
     """Everything that the page needs to know, as plain data."""
-    if net.f.name not in BUILT_IN:
-        raise InputError(f"activation: {net.f!r}; allowed in a page: {', '.join(BUILT_IN)}")
-    if net.active is not None:
-        raise InputError("network: has silenced neurons; allowed: a whole network; silence them in the page")
+    if net.f.name not in ACTIVATIONS.parts:
+        raise InputError(f"activation: {net.f!r}; allowed in a page: {', '.join(ACTIVATIONS.parts)}")
     modes, spectrum, whole = _modes(net.recurrent)
     if not whole and net.neurons > LARGEST:
         raise InputError(

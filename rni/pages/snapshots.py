@@ -11,11 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rni.analysis.spectrum import SVD, svd
 from rni.errors import InputError
-from rni.files import read_tensors, write_tensors
 from rni.network import Network
-from rni.weights import Weights
+from rni.tensors import read_tensors, write_tensors
+from rni.weights import SVD, Weights, svd
 
 FORMAT = "rni-snapshots/1"
 TOLERANCE = 1e-3  # singular values below this part of the largest are left out

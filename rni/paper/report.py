@@ -1,20 +1,16 @@
 """The report: one page that opens from disk, with every figure, claim, run and erratum."""
 
 import base64
-import html
-import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, Template
-from markupsafe import Markup
-
 from rni.atomic import write_atomically
-from rni.designing import design
+from rni.designs import design
 from rni.pages import explore
-from rni.paper.reproduce import Outcome
+from rni.pages.template import template
+from rni.paper.outcome import Outcome
 from rni.task import Integration
 from rni.theory.errata import ERRATA
 
@@ -35,36 +31,6 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, summary: Mapping[str
     )
     write_atomically(folder / "index.html", page.encode())
     return folder / "index.html"
-
-
-def template(name: str) -> Template:
-    """A page to be filled in."""
-    environment = Environment(loader=PackageLoader("rni.paper"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"math": with_math, "number": number, "slug": slug}
-    return environment.get_template(name)
-
-
-def with_math(text: str) -> Markup:
-    """Text with LaTeX between dollar signs, as HTML with MathML, which browsers draw without any help."""
-    from latex2mathml.converter import convert
-
-    parts = re.split(r"\$([^$]+)\$", text)
-    shown = [convert(part) if k % 2 else html.escape(part) for k, part in enumerate(parts)]
-    return Markup("".join(shown))
-
-
-def number(value: float | Mapping[str, float] | None) -> str:
-    """A measured value as people read it."""
-    if value is None:
-        return "–"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {number(each)}" for key, each in value.items())
-    return f"{value:.4g}"
-
-
-def slug(text: str) -> str:
-    """A name for an anchor."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _image(path: Path) -> str:

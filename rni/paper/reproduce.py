@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ import numpy as np
 from rni.atomic import require_writable_folder, said, write_atomically
 from rni.errors import InputError
 from rni.paper import figures
-from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile
+from rni.paper.outcome import Outcome
+from rni.paper.report import write_report
 from rni.runs.engine import TRIES, ClusterLost, compute_all, result
 from rni.runs.execution import Result
+from rni.runs.progress import runs_progress
 from rni.runs.specification import Specification
 from rni.runs.store import Store
 from rni.threads import threads
@@ -42,22 +44,6 @@ def chosen_figures(ids: Sequence[str]) -> list[Figure]:
         if name not in known:
             raise InputError(f"{name}: no such figure; allowed: {', '.join(known)}")
     return [figure for figure in known.values() if not ids or figure.id in ids]
-
-
-@dataclass
-class Outcome:
-    """What became of a figure: its measurements and claims, or the reason why there are none.
-
-    `training` has the seconds of the runs that no figure before it asked for, `seconds` those of measuring.
-    """
-
-    figure: Figure
-    specifications: list[Specification]
-    measured: Measured = field(default_factory=dict)
-    claims: list[Claim] = field(default_factory=list)
-    training: float = 0.0
-    seconds: float = 0.0
-    failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,8 +66,6 @@ def reproduce(
 
     A run or a figure that fails is reported with its reason, and the others go on.
     """
-    from rni.paper.report import write_report
-    from rni.progress import runs_progress
 
     begun = time.monotonic()
     root = Store(store).root

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rni.atomic import said
 from rni.errors import Diverged, InputError
-from rni.progress import remove_stale, reported, require_sign, signed, statuses
+from rni.runs.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.store import Store
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """A run that is in the store, or the reason, in one line, why it is not."""
 
     key: str
@@ -52,8 +52,8 @@ def compute_all(
     specifications: "Iterable[Specification]",
     store_root: Path | None,
     executor: Executor,
-    on_event: Callable[[Outcome], None] | None = None,
-) -> dict[str, Outcome]:
+    on_event: Callable[[RunOutcome], None] | None = None,
+) -> dict[str, RunOutcome]:
     """Compute each distinct run once, the longest first; outcomes by key, in the order given.
 
     Workers put finished runs into the store themselves, so that they outlive this process. A run that diverges, fails
@@ -62,12 +62,12 @@ def compute_all(
     given = {specification.key(): specification for specification in specifications}
     store = Store(store_root)
     remove_stale(store.root)
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, RunOutcome] = {}
 
-    def settle(outcome: Outcome) -> None:
+    def settle(outcome: RunOutcome) -> None:
         if outcome.ok and not store.has(outcome.key):
             reason = f"{store.root}: not seen from here once computed; allowed: a folder that all workers share"
-            outcome = Outcome(outcome.key, outcome.label, outcome.seconds, reason)
+            outcome = RunOutcome(outcome.key, outcome.label, outcome.seconds, reason)
         outcomes[outcome.key] = outcome
         if on_event:
             on_event(outcome)
@@ -86,19 +86,19 @@ def compute_all(
             suspects |= found
             barren += not found
         for key in left() - suspects:
-            settle(Outcome(key, given[key].label(), reason="the worker processes die before they begin a run"))
+            settle(RunOutcome(key, given[key].label(), reason="the worker processes die before they begin a run"))
         for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
             for _ in range(TRIES):
                 if key in left():
                     _round({key: given[key]}, store.root, sign, executor, settle)
             if key in left():
                 reason = "the worker process died, twice, with this run alone: killed, or out of memory"
-                settle(Outcome(key, given[key].label(), reason=reason))
+                settle(RunOutcome(key, given[key].label(), reason=reason))
     remove_stale(store.root)
     return {key: outcomes[key] for key in given}
 
 
-def compute(specification: "Specification", store_root: Path, sign: str = "") -> Outcome:
+def compute(specification: "Specification", store_root: Path, sign: str = "") -> RunOutcome:
     """Compute one run through the store; what a worker does. The sign is in the store of who asks for it."""
     begun, key, name, reason = time.monotonic(), specification.key(), specification.label(), None
     try:
@@ -112,7 +112,7 @@ def compute(specification: "Specification", store_root: Path, sign: str = "") ->
     except Exception as error:
         log.exception("%s", name)
         reason = f"{type(error).__name__}: {error}"
-    return Outcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()))
+    return RunOutcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()))
 
 
 class ClusterLost(InputError):
@@ -238,7 +238,7 @@ def _longest_first(given: "dict[str, Specification]", keys: set[str]) -> "dict[s
 
 
 def _round(
-    batch: "dict[str, Specification]", root: Path, sign: str, executor: Executor, settle: Callable[[Outcome], None]
+    batch: "dict[str, Specification]", root: Path, sign: str, executor: Executor, settle: Callable[[RunOutcome], None]
 ) -> None:
     """Compute a batch as far as no worker dies."""
     futures = {executor.submit(compute, specification, root, sign): key for key, specification in batch.items()}
@@ -252,14 +252,14 @@ def _round(
         raise
 
 
-def _outcome(future: Future, specification: "Specification") -> Outcome:
+def _outcome(future: Future, specification: "Specification") -> RunOutcome:
     try:
         return result(future)
     except (BrokenExecutor, ClusterLost):
         raise
     except Exception as error:  # the cluster's own: killed too often
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return Outcome(specification.key(), specification.label(), reason=reason)
+        return RunOutcome(specification.key(), specification.label(), reason=reason)
 
 
 def _compute(specification: "Specification", root: Path, report: "Callback") -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
-from rni.atomic import me, remove_left_over, require_folder, said
+from rni.atomic import me, remove_left_over, require_folder, said, write_atomically
 from rni.errors import Diverged, InputError
 from rni.runs.label import label
 
@@ -126,10 +126,10 @@ class Store:
         if [hashlib.sha256(content).hexdigest()] != expected:
             raise InputError(f"{path}: differs from its checksum; allowed: the file as it was written")
 
-        from rni import files
+        from rni.exchange import native
         from rni.runs.execution import Result
 
-        file = files.read(path)
+        file = native.read(path)
         if file.specification != specification.to_dict():
             raise InputError(f"{path}: is another specification's run; allowed: the one that its name is the hash of")
         return Result(specification, file.network, file.losses)
@@ -201,15 +201,15 @@ def _write(path: Path, result: "Result") -> "Result":
 
     The checksum comes first: once the network is there, everything is. What can't be read back is not stored.
     """
-    from rni import files
+    from rni.exchange import native
     from rni.runs.execution import Result
 
     whole = path.with_name(f".{path.name}.{me()}.part")
     try:
-        files.save(result.network, whole, result.specification.to_dict(), result.losses)
-        stored = files.read(whole)
+        native.save(result.network, whole, result.specification.to_dict(), result.losses)
+        stored = native.read(whole)
         digest = hashlib.sha256(whole.read_bytes()).hexdigest()
-        files.write_atomically(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
+        write_atomically(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
         whole.replace(path)
     finally:
         with suppress(OSError):

@@ -14,8 +14,8 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import InputError
-from rni.files import read_tensors, write_tensors
 from rni.network import Network
+from rni.tensors import read_tensors, write_tensors
 from rni.training.optimizers import Optimizer
 
 FORMAT = "rni-checkpoint/2"

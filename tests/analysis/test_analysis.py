@@ -6,7 +6,7 @@ import torch
 
 from rni import Integration, Network, analyze, vectors
 from rni.analysis import current_ratio, null_ratio, relative_error, svd
-from rni.task import white_noise
+from rni.inputs import white_noise
 from rni.weights import Dense, LowRank
 
 

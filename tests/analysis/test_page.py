@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from rni import Analysis, Integration, Recording, analyze, design
-from rni.analysis.page import write_page
-from rni.task import white_noise
+from rni.inputs import white_noise
+from rni.pages.analysis import write_page
 
 CHROMIUM = shutil.which("chromium")
 SECTIONS = ["Integrals", "Effective decays", "Dimension", "Linearity", "Selectivity"]

@@ -4,7 +4,7 @@ import torch
 import rni
 from rni.analysis import robustness
 from rni.analysis.robustness import lesioned, noisy_outputs, noisy_weights
-from rni.task import bursts
+from rni.inputs import bursts
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_noise_has_the_size_it_is_said_to_have(net, generator):
     w = net.recurrent.matrix().detach()
     noise = noisy_weights(net, 0.03, generator).recurrent.matrix().detach() - w
     assert float(noise.norm() / w.norm()) == pytest.approx(0.03, rel=0.02)
-    assert int((lesioned(net, 0.05, generator).active == 0).sum()) == 10
+    assert int((lesioned(net, 0.05, generator).decoders == 0).all(1).sum()) == 10
 
 
 def test_noise_of_the_state_is_fed_back(net, generator):

@@ -10,11 +10,11 @@ import torch
 from scipy.signal import lfilter
 from torch import nn
 
-from rni import RNN, InputError, Integration, Network, Recording, analyze, design, vectors
+from rni import InputError, Integration, Network, Recording, VanillaRNN, analyze, design, vectors
 from rni.analysis import Memory, fit_integrals, judge
-from rni.analysis.page import write_page
 from rni.cli import _show
-from rni.task import white_noise
+from rni.inputs import white_noise
+from rni.pages.analysis import write_page
 
 TWO = Integration((0.95, 0.9))
 ONE = Integration(0.9)
@@ -55,7 +55,7 @@ def oscillator(**more):
 
 def designed(integration=TWO, **more):
     """A perfect design; its readout may be another, or missing (None)."""
-    return replace(RNN.of(design(integration, 60).network), **more)
+    return replace(VanillaRNN.of(design(integration, 60).network), **more)
 
 
 def noise(decay):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rni.progress import statuses
+from rni.runs.progress import statuses
 from tests.chaos import _command, _help
 
 Row = tuple[str, int, int, str]

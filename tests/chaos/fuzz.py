@@ -27,10 +27,11 @@ import torch
 from safetensors.torch import save as pack
 from torch import nn
 
-from rni import InputError, Specification, files, foreign
+from rni import InputError, Specification
 from rni.cli import _read_inputs
-from rni.files import NetworkFile
-from rni.rnn import RNN
+from rni.exchange import foreign, native
+from rni.exchange.native import NetworkFile
+from rni.exchange.vanilla import VanillaRNN
 
 Row = tuple[str, int, int, str]
 CASES = {"configurations": 3000, "network files": 3000, "state dicts": 1500, "arrays": 1500, "inputs": 1000}
@@ -247,8 +248,8 @@ def networks() -> tuple[bytes, ...]:
     for part in parts:
         raw = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 12, **part}}
         net = Specification.parse(raw).build()
-        tensors = files.network_tensors(net) | {"losses": torch.ones(4, dtype=torch.float64)}
-        header: dict[str, Any] = {"format": files.FORMAT, "activation": {"name": net.f.name}, "specification": raw}
+        tensors = native.network_tensors(net) | {"losses": torch.ones(4, dtype=torch.float64)}
+        header: dict[str, Any] = {"format": native.FORMAT, "activation": {"name": net.f.name}, "specification": raw}
         for key, value in net.f.parameters_for_file().items():
             if isinstance(value, torch.Tensor):
                 tensors[f"activation.{key}"] = value
@@ -333,7 +334,7 @@ def _spoil_tensors(r: random.Random, header: dict[str, Any]) -> None:
 
 
 def read_network(path: Path) -> None:
-    found = files.read(path)
+    found = native.read(path)
     assert isinstance(found, NetworkFile)
     with torch.no_grad():
         found.network.outputs(torch.zeros(1, 2, found.network.channels, dtype=found.network.dtype))
@@ -385,7 +386,7 @@ def make_state_dict(r: random.Random, folder: Path) -> bytes:
 
 def read_any(path: Path) -> None:
     found = foreign.read(path)
-    if isinstance(found, RNN):
+    if isinstance(found, VanillaRNN):
         for _ in found.steps(torch.zeros(1, 2, found.channels)):
             pass
 

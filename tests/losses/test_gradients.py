@@ -207,12 +207,6 @@ def test_inputs_have_the_precision_of_the_network(small):
         BatchLoss(net.task).gradient(net, torch.zeros(2, 3, 1))
 
 
-def test_silenced_networks_have_no_training_gradient(small):
-    net = small("relu", (0.9,)).silenced([0])
-    with pytest.raises(InputError, match="silenced"):
-        BatchLoss(net.task).gradient(net, torch.zeros(2, 3, 1, dtype=torch.float64))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -15,8 +15,8 @@ from browser import CHROMIUM, Browser
 from typer.testing import CliRunner
 
 import rni
-from rni import files
 from rni.cli import app
+from rni.exchange import native
 from rni.pages import explore, page
 from rni.pages.explore import describe
 from rni.pages.snapshots import Snapshots, beside, read
@@ -314,8 +314,6 @@ def test_what_a_page_cannot_hold_is_refused_in_one_line(tmp_path, monkeypatch):
     net = rni.design(TWO, 100).network
     with pytest.raises(rni.InputError, match=r"page\.txt.*html"):
         explore(net, tmp_path / "page.txt")
-    with pytest.raises(rni.InputError, match="silenced"):
-        page(net.silenced([1]))
     with pytest.raises(rni.InputError, match="activation"):
         page(rni.Network(TWO, net.encoders, net.decoders, net.recurrent, torch.sin))
     monkeypatch.setattr(sys.modules["rni.pages.explore"], "LARGEST", 50)
@@ -459,6 +457,6 @@ def test_reading_a_network_file_does_not_need_its_snapshots(tmp_path):
     net = tmp_path / "net.safetensors"
     rni.save(rni.design(TWO, 30).network, net)
     beside(net).write_bytes(b"not safetensors")
-    assert files.load(net).neurons == 30
+    assert native.load(net).neurons == 30
     with pytest.raises(rni.InputError, match="whole safetensors file"):
         read(beside(net))

@@ -6,10 +6,12 @@ import subprocess
 import numpy as np
 import pytest
 
+from rni.pages.template import number, with_math
 from rni.paper.claims import Claim
 from rni.paper.figure import PROFILES
-from rni.paper.report import number, with_math, write_report
-from rni.paper.reproduce import Outcome, all_figures, circumstances, judge, write_claims, write_figure
+from rni.paper.outcome import Outcome
+from rni.paper.report import write_report
+from rni.paper.reproduce import all_figures, circumstances, judge, write_claims, write_figure
 
 CHROMIUM = shutil.which("chromium")
 

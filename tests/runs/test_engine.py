@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rni import InputError, Specification, progress
-from rni.progress import remove_stale, reported, runs_progress, statuses
-from rni.runs.engine import Outcome, cluster, compute_all, local
+from rni.runs.engine import RunOutcome, cluster, compute_all, local
+from rni.runs.progress import remove_stale, reported, runs_progress, statuses
 from rni.runs.specification import EXPECTED
 from rni.runs.store import Store
 
@@ -235,9 +235,9 @@ def test_progress_elsewhere_than_on_a_terminal_is_plain_lines(tmp_path, capsys, 
             assert [(s.step, s.steps, s.loss) for s in statuses(tmp_path)] == [(40, 80, 0.1)]
             lines = []
             until(lambda: lines.append(capsys.readouterr().err) or "about" in "".join(lines))
-        settle(Outcome(SEVERAL[0].key(), "stored"))
-        settle(Outcome(SEVERAL[1].key(), "computed", 2.0))
-        settle(Outcome(WILD.key(), "wild", 1.0, "diverged"))
+        settle(RunOutcome(SEVERAL[0].key(), "stored"))
+        settle(RunOutcome(SEVERAL[1].key(), "computed", 2.0))
+        settle(RunOutcome(WILD.key(), "wild", 1.0, "diverged"))
     lines = ("".join(lines) + capsys.readouterr().err).splitlines()
     assert lines[0] == "3 runs, 1 of them in the store"
     assert lines[1].startswith("0/3  1 running  about ")

@@ -111,11 +111,6 @@ def test_linear_descent_on_the_averaged_loss_finds_a_generalizing_integrator(gen
     torch.testing.assert_close(net.outputs(x), TASK.targets(x), rtol=1e-7, atol=1e-7)
 
 
-def test_silenced_networks_are_not_trained():
-    with pytest.raises(InputError, match="silenced"):
-        train(fresh().silenced([0]), BatchLoss(TASK), **options(GradientDescent()))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

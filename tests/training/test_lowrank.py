@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rni import files, run
+from rni import run
 from rni.analysis import current_ratio, relative_error, svd
+from rni.exchange import native
+from rni.inputs import bursts
 from rni.runs.specification import Specification
-from rni.task import bursts
 from rni.training import Checkpoint, train
 
 DECAYS = {"relu": (0.995, 0.993, 0.99), "sigmoid": (0.8, 0.75, 0.77)}
@@ -76,8 +77,8 @@ def test_no_array_of_neurons_by_neurons_from_training_to_file_and_examination(tm
     spec = specification(activation, 2, "lowrank", neurons, batch=batch, duration=duration, steps=steps)
     with Largest() as largest:
         result = run(spec)
-        files.save(result.network, tmp_path / "net.safetensors")
-        net = files.load(tmp_path / "net.safetensors")
+        native.save(result.network, tmp_path / "net.safetensors")
+        net = native.load(tmp_path / "net.safetensors")
         inputs = bursts(batch, 10, 2, torch.Generator().manual_seed(1))
         relative_error(net, inputs)
         current_ratio(net, svd(net.recurrent).left[:, :2], inputs)

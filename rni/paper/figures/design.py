@@ -6,14 +6,15 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import relative_error, robustness
 from rni.analysis.robustness import noisy_weights
-from rni.certificate import certify
-from rni.designing import design
+from rni.designs import design
+from rni.designs.certificate import certify
+from rni.inputs import bursts, white_noise
 from rni.network import Network
+from rni.pages.style import CHANNELS, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, legend, panels
 from rni.paper.trainings import networks
-from rni.task import Integration, bursts, white_noise
+from rni.task import Integration
 
 RELU = (0.995, 0.993, 0.99, 0.992, 0.994)
 SIGMOID = (0.8, 0.75, 0.77)

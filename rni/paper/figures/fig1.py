@@ -6,10 +6,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Circle, FancyArrowPatch
 
+from rni.inputs import pulses
+from rni.pages.style import CHANNELS, TARGET, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, TARGET, panels
-from rni.task import Integration, pulses
+from rni.task import Integration
 
 TASK = Integration((0.95, 0.8), (1.0, 1.0))
 DURATION = 150

@@ -7,13 +7,13 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import angles, current_coordinates, harmonics, linear_map, mixing, selectivity_vectors, svd
+from rni.inputs import white_noise
 from rni.network import Network
+from rni.pages.style import CHANNELS, SEQUENTIAL, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, SEQUENTIAL, THEORY, legend, panels
 from rni.paper.trainings import networks
 from rni.runs.specification import Specification
-from rni.task import white_noise
 
 TRAJECTORIES, DURATION = 32, 200
 MAPPED, SHOWN = 256, 5000  # trajectories and samples of panel A

@@ -7,13 +7,13 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import mixing, relative_error
+from rni.inputs import white_noise
+from rni.pages.style import CHANNELS, DIVERGING, TARGET, THEORY, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.figures.fig10 import UNIFORM, examine
-from rni.paper.style import CHANNELS, DIVERGING, TARGET, THEORY, panels
 from rni.paper.trainings import factored, first_below
 from rni.runs.specification import Specification
-from rni.task import white_noise
 
 VARIANTS = ("independent", "same", "overlap", "disjoint", "decoders")
 DESCRIBED = ("same", "overlap", "decoders")  # by the paper; the authors tried disjoint supports too

@@ -10,13 +10,14 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import outliers, relative_error, svd
 from rni.analysis.dale import breaks_dale, dale_mode, rectified_spectrum
-from rni.files import read_tensors, save
+from rni.exchange.native import save
+from rni.inputs import white_noise
 from rni.network import Network
+from rni.pages.style import CHANNELS, POPULATIONS, TARGET, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, POPULATIONS, TARGET, THEORY, legend, panels
 from rni.runs.specification import Specification
-from rni.task import white_noise
+from rni.tensors import read_tensors
 
 DECAYS = (0.995, 0.993, 0.992)
 DURATION = 4

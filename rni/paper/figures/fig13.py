@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 from numpy.polynomial import Polynomial
 
+from rni.pages.style import SEEDS, THEORY, plain
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.figures.fig2 import DECAY, EXACT, OVERLAP, REACH, draw_manifolds
-from rni.paper.style import SEEDS, THEORY, plain
 from rni.theory import (
     Plane,
     averaged_hessian,

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
+from rni.pages.style import CHANNELS, TARGET, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, TARGET, legend, panels
 from rni.theory import Convergence, Plane, beta_of_scale, fastest_convergence, plane, plane_of, recipe_cosine
 from rni.training.reduced import descend_together
 from rni.vectors import overlapping

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
+from rni.pages.style import SEEDS, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.figures.fig13 import null_eigenvalues
-from rni.paper.style import SEEDS, THEORY, legend, panels
 from rni.theory import (
     Plane,
     hessian_spectrum,

@@ -7,9 +7,9 @@ from matplotlib.figure import Figure as Drawing
 from rni.errors import Diverged
 from rni.losses import ReLUProxyLoss
 from rni.network import Network
+from rni.pages.style import CHANNELS, TARGET, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, TARGET, legend, panels
 from rni.paper.trainings import proxy_descent, proxy_scales
 from rni.runs.execution import Result
 from rni.runs.specification import Specification

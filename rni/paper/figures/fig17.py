@@ -5,9 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import svd
+from rni.pages.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.paper.trainings import PROXY_DECAY, proxy_descent, proxy_scales
 from rni.runs.execution import Result
 from rni.runs.specification import Specification

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
+from rni.pages.style import DIVERGING, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import DIVERGING, panels
 from rni.paper.trainings import proxy_descent
 
 SCALES = (0.1, 10.0)

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from torch import Tensor
 
+from rni.inputs import white_noise
 from rni.network import Network
+from rni.pages.style import CHANNELS, TARGET, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, TARGET, panels
 from rni.runs.specification import Specification
-from rni.task import white_noise
 from rni.transfer import boundary_distance, context, fit_head
 
 TASK = {"decays": [0.8, 0.75, 0.75]}

@@ -10,9 +10,9 @@ from matplotlib.patches import Patch
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
+from rni.pages.style import CHANNELS
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS
 from rni.theory import Plane, g_1, gamma_matrix, is_generalizing_integrator, plane, rank_one
 from rni.vectors import independent
 

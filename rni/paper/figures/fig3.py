@@ -7,13 +7,13 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis.populations import NAMES, population_vectors, populations
+from rni.inputs import white_noise
 from rni.network import Network
+from rni.pages.style import POPULATIONS, TARGET, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import POPULATIONS, TARGET, legend, panels
 from rni.paper.trainings import factored, networks
 from rni.runs.specification import Specification
-from rni.task import white_noise
 
 
 def specifications(profile: Profile, loss: str = "batch") -> list[Specification]:

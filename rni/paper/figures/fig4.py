@@ -4,12 +4,12 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
+from rni.inputs import white_noise
+from rni.pages.style import CHANNELS, POPULATIONS, TARGET, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, POPULATIONS, TARGET, panels
 from rni.paper.trainings import factored
 from rni.runs.specification import Specification
-from rni.task import white_noise
 
 
 def specification(profile: Profile, seed: int = 0) -> Specification:

@@ -7,11 +7,11 @@ from matplotlib.figure import SubFigure
 
 from rni.analysis.populations import NAMES
 from rni.network import Network
+from rni.pages.style import POPULATIONS, THEORY, legend, plain
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.figures.fig3 import examine
 from rni.paper.figures.fig4 import specification
-from rni.paper.style import POPULATIONS, THEORY, legend, plain
 
 NETWORKS = 4
 

@@ -6,12 +6,12 @@ from matplotlib.figure import Figure as Drawing
 from torch import Tensor
 
 from rni.analysis import linear_map, relative_error, svd
+from rni.inputs import bursts
 from rni.network import Network
+from rni.pages.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.paper.trainings import networks
-from rni.task import bursts
 
 LOSSES = ("batch", "proxy")
 VALUES = np.array([-3.5, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 3.5])  # of the integral, which stays in [-4, 4]

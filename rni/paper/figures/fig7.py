@@ -5,9 +5,9 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import outliers, svd
+from rni.pages.style import SEEDS, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import SEEDS, panels
 from rni.paper.trainings import networks
 from rni.runs.specification import Specification
 

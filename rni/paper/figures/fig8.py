@@ -6,13 +6,13 @@ from matplotlib.figure import Figure as Drawing
 from torch import Tensor
 
 from rni.analysis import current_coordinates, linear_map, svd
+from rni.inputs import bursts, white_noise
 from rni.network import Network
+from rni.pages.style import DIVERGING, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import DIVERGING, panels
 from rni.paper.trainings import factored, networks
 from rni.runs.specification import Specification
-from rni.task import bursts, white_noise
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
 TRAJECTORIES, DURATION = 256, 200

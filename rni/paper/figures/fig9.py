@@ -5,11 +5,11 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import linear_map, relative_error
+from rni.inputs import bursts, white_noise
+from rni.pages.style import CHANNELS, SEQUENTIAL, TARGET, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, SEQUENTIAL, TARGET, legend, panels
 from rni.paper.trainings import networks
-from rni.task import bursts, white_noise
 
 
 @torch.no_grad()

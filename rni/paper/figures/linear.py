@@ -9,12 +9,12 @@ from scipy.optimize import linear_sum_assignment
 
 from rni.analysis import relative_error, svd
 from rni.errors import InputError
+from rni.inputs import white_noise
 from rni.network import Network
+from rni.pages.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.runs.specification import Specification
-from rni.task import white_noise
 from rni.theory import (
     SameVectorsDescent,
     channel_residuals,

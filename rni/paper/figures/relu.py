@@ -7,12 +7,12 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import current_ratio, relative_error, svd
+from rni.inputs import white_noise
+from rni.pages.style import CHANNELS, SEEDS, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, SEEDS, panels
 from rni.paper.trainings import factored, first_below
 from rni.runs.specification import Specification
-from rni.task import white_noise
 
 DURATIONS = (2, 3, 4, 10)
 OPTIMIZERS = ("sgd", "adam")

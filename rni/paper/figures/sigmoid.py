@@ -9,13 +9,13 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from rni.analysis import relative_error
+from rni.inputs import bursts
 from rni.network import Network
+from rni.pages.style import CHANNELS, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.style import CHANNELS, THEORY, legend, panels
 from rni.paper.trainings import networks
 from rni.runs.specification import Specification
-from rni.task import bursts
 
 DURATIONS = (50, 100, 200, 500, 1000, 2000)
 DECAYS = (0.7, 0.8, 0.9, 0.95, 0.99)

@@ -5,11 +5,11 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import current_ratio, null_ratio, relative_error, svd
+from rni.inputs import bursts
 from rni.network import Network
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.trainings import networks
-from rni.task import bursts
 
 # 100 r in the paper, mean and deviation over 8 trainings, by activation, loss and channels
 PAPER = {

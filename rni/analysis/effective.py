@@ -287,23 +287,6 @@ def growth(signals: Tensor) -> float:
     return last / first if first > 0 else 0.0
 
 
-def error_by_duration(outputs: Tensor, targets: Tensor, inputs: Tensor | None = None) -> Tensor:
-    r"""$\sqrt{\sum_{t<T}\langle (y_t - \bar y_t)^2\rangle / \sum_{t<T} \langle \bar y_t^2\rangle}$, (time, channels).
-
-    Row T - 1 is the relative error on sequences of T steps; infinite where the outputs are no longer finite. Targets
-    that are 0 throughout, with a decay or a scale of 0, have no size: there it is relative to the inputs, if given.
-    """
-    sizes = targets if inputs is None else torch.where(targets.any(0).any(0), targets, inputs.double())
-    error, size = ((v.double().square().sum(0).cumsum(0)) for v in (outputs.double() - targets, sizes))
-    return torch.where(error == 0, 0.0, error / size).sqrt().nan_to_num(nan=math.inf, posinf=math.inf)
-
-
-def longest_duration(errors: Tensor, allowed: float) -> tuple[int, ...]:
-    """The longest T with a relative error of at most `allowed` on sequences of T steps, by channel; 0 for none."""
-    steps = torch.arange(1, len(errors) + 1)[:, None]
-    return tuple((steps * (errors <= allowed)).amax(0).tolist())
-
-
 def fit_readout(activity: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     r"""$\bar y \simeq D^\dagger h + a$ by least squares from (samples, neurons): D (neurons, channels), a (channels,).
 

@@ -1,4 +1,4 @@
-r"""Any vanilla RNN, $\nu_t = W h_{t-1} + U x_t$, $h_t = f(\nu_t + b)$, $y_t = D^\dagger h_t + a$; and recordings.
+r"""Any vanilla RNN, $\nu_t = W h_{t-1} + U x_t$, $h_t = f(\nu_t + b)$, $y_t = D^\dagger h_t + a$.
 
 The paper's network is the case $U = W E$, $a = b = 0$; `torch.nn.RNN` has weight_hh = W, weight_ih = U and
 bias_ih + bias_hh = b. A bias is counted with the activation, as the paper counts the threshold of a sigmoid, so that
@@ -8,20 +8,18 @@ the current is what arrives at a neuron. What is said of any network is measured
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rni.activation import Activation, make
 from rni.errors import InputError
-from rni.files import real
 from rni.network import Network
 from rni.task import Integration
 from rni.weights import Weights
 
 
 @dataclass(frozen=True, eq=False)
-class RNN:
+class VanillaRNN:
     """W is `recurrent`, U `input_weights` (neurons, channels), b `bias` (neurons,), D `decoders` (neurons, outputs).
 
     decoders and `offset` a (outputs,) are None where there is no readout, the task where it isn't known what should be
@@ -66,10 +64,8 @@ class RNN:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, net: Network) -> "RNN":
+    def of(cls, net: Network) -> "VanillaRNN":
         """The same network, weights shared: U = W E."""
-        if net.active is not None:
-            raise InputError("network: has silenced neurons; allowed: a whole network")
         fed = net.recurrent(net.encoders.T).T
         decoders, none = net.decoders.detach(), net.decoders.new_zeros(net.channels)
         return cls(net.recurrent, fed, net.f, fed.new_zeros(net.neurons), decoders, none, net.task)
@@ -106,39 +102,3 @@ class RNN:
     def outputs(self, inputs: Tensor) -> Tensor:
         r"""$y_t$, (batch, time, outputs) from inputs (batch, time, channels), without storing the states."""
         return torch.stack([self.readout(h) for _, h in self.steps(inputs)], dim=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """Activity (trials, time, neurons) and the inputs it was recorded under, (trials, time, channels); or one trial."""
-
-    activity: Tensor
-    inputs: Tensor
-
-    def __init__(self, activity: Tensor | np.ndarray, inputs: Tensor | np.ndarray):
-        activity, inputs = real("activity", activity), real("inputs", inputs)
-        for name, values in (("activity", activity), ("inputs", inputs)):
-            if values.ndim not in (2, 3) or not values.numel():
-                raise InputError(f"{name}: shape {tuple(values.shape)}; allowed: (trials, time, n) or (time, n)")
-            missing = int((~torch.isfinite(values)).sum())
-            if missing:
-                raise InputError(
-                    f"{name}: {missing} of {values.numel()} samples are missing (NaN) or infinite; allowed: finite "
-                    "numbers, so leave out those trials or neurons, or fill them in"
-                )
-        if activity.shape[:-1] != inputs.shape[:-1]:
-            raise InputError(
-                f"activity, inputs: shapes {tuple(activity.shape)}, {tuple(inputs.shape)}; allowed: the same trials "
-                "and times, (trials, time, neurons) and (trials, time, channels)"
-            )
-        one = activity.ndim == 2
-        object.__setattr__(self, "activity", (activity[None] if one else activity).double())
-        object.__setattr__(self, "inputs", (inputs[None] if one else inputs).double())
-
-    @property
-    def neurons(self) -> int:
-        return self.activity.shape[2]
-
-    @property
-    def channels(self) -> int:
-        return self.inputs.shape[2]

@@ -14,9 +14,9 @@ from rni import __version__
 from rni.analysis.populations import NAMES
 from rni.analysis.summary import Analysis, RecordingAnalysis
 from rni.analysis.verdict import TOLERANCE, percent
-from rni.files import write_atomically
-from rni.paper.report import number, template
-from rni.paper.style import CHANNELS, POPULATIONS, TARGET, legend, panels
+from rni.atomic import write_atomically
+from rni.pages.style import CHANNELS, POPULATIONS, TARGET, legend, panels
+from rni.pages.template import number, template
 
 POINTS = 3000  # at most, in a scatter plot
 TINY = 1e-300  # so that nothing is divided by 0

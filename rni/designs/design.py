@@ -10,16 +10,17 @@ import torch
 from torch import Tensor
 
 from rni import vectors
+from rni.accuracy import relative_error
 from rni.activation import Activation, make
-from rni.analysis.accuracy import relative_error
-from rni.designing.exact import exact_factors, linear_factors
-from rni.designing.relu import relu_factors
-from rni.designing.smooth import largest_outputs, smooth_factors
+from rni.designs.exact import exact_factors, linear_factors
+from rni.designs.relu import relu_factors
+from rni.designs.smooth import largest_outputs, smooth_factors
 from rni.errors import InputError
+from rni.inputs import bursts, white_noise
 from rni.losses.proxy import largest_coordinates
 from rni.network import Network
 from rni.streams import stream
-from rni.task import Integration, bursts, white_noise
+from rni.task import Integration
 from rni.threads import threads
 from rni.weights import LowRank, svd
 

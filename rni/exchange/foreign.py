@@ -20,10 +20,12 @@ from torch import Tensor, nn
 from rni import memory, weights
 from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError, printable
-from rni.files import load, read_tensors, real, require_file
+from rni.exchange.native import load
+from rni.exchange.recording import Recording
+from rni.exchange.vanilla import VanillaRNN
 from rni.network import Network
-from rni.rnn import RNN, Recording
 from rni.task import Integration
+from rni.tensors import read_tensors, real, require_file
 from rni.weights import Dense
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
@@ -34,20 +36,20 @@ NETWORK_ARRAYS = (
 )
 RECORDING_ARRAYS = ("activity", "inputs")
 
-Foreign = Network | RNN | Recording | nn.Module | tuple[nn.Module, nn.Linear] | Mapping[str, Any]
+Foreign = Network | VanillaRNN | Recording | nn.Module | tuple[nn.Module, nn.Linear] | Mapping[str, Any]
 
 
-def interpret(thing: Foreign, activation: str | Activation | None = None) -> RNN | Recording:
+def interpret(thing: Foreign, activation: str | Activation | None = None) -> VanillaRNN | Recording:
     """One form for all: of a `Network`, a torch module with one RNN in it, (rnn, readout), a state dict, or arrays.
 
     `activation` is for state dicts and arrays, which do not say; modules and networks have their own.
     """
-    if isinstance(thing, RNN | Recording | Network | nn.Module | tuple) and activation is not None:
+    if isinstance(thing, VanillaRNN | Recording | Network | nn.Module | tuple) and activation is not None:
         raise InputError(f"activation: {activation!r} for a {type(thing).__name__}; allowed: none, it has its own")
-    if isinstance(thing, RNN | Recording):
+    if isinstance(thing, VanillaRNN | Recording):
         return thing
     if isinstance(thing, Network):
-        return RNN.of(thing)
+        return VanillaRNN.of(thing)
     if isinstance(thing, nn.Module):
         return from_module(thing)
     if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
@@ -61,7 +63,7 @@ def interpret(thing: Foreign, activation: str | Activation | None = None) -> RNN
     )
 
 
-def read(path: str | Path, activation: str | None = None) -> RNN | Recording:
+def read(path: str | Path, activation: str | None = None) -> VanillaRNN | Recording:
     """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz)."""
     path = Path(path)
     require_file(path)
@@ -81,7 +83,7 @@ def read(path: str | Path, activation: str | None = None) -> RNN | Recording:
         raise InputError(f"{path}: {error}") from None
 
 
-def from_module(module: nn.Module) -> RNN:
+def from_module(module: nn.Module) -> VanillaRNN:
     """The one RNN in a module, and the linear readout beside it if there is one."""
     cells = [m for m in module.modules() if isinstance(m, nn.RNNBase | nn.RNNCellBase)]
     if len(cells) != 1:
@@ -92,14 +94,14 @@ def from_module(module: nn.Module) -> RNN:
     return _from_torch(module.state_dict(), str(cells[0].nonlinearity))
 
 
-def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> RNN:
+def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN:
     """The RNN in a state dict, with torch's default activation, tanh, if none is given: a state dict does not say."""
     _require_names(tensors)
     assumed = ("activation tanh, torch's default: a state dict does not say which",) if activation is None else ()
     return _from_torch(tensors, activation or "tanh", assumed)
 
 
-def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes: tuple[str, ...] = ()) -> RNN:
+def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes: tuple[str, ...] = ()) -> VanillaRNN:
     name = _recurrent_name(tensors)
     prefix, layer = re.fullmatch(r"(?s)(.*)weight_hh(_l0)?", name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
     own = {key: f"{prefix}{key}{layer}" for key in ("weight_hh", "weight_ih", "bias_ih", "bias_hh")}
@@ -124,7 +126,7 @@ def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes:
         offset = rest.pop(re.sub(r"weight$", "bias", readouts[0]), None)
     if rest:
         notes += (printable(f"not part of the analysis: {', '.join(rest)}"),)
-    return RNN(
+    return VanillaRNN(
         Dense(w),
         real(own["weight_ih"], tensors[own["weight_ih"]]),
         make(activation),
@@ -159,7 +161,7 @@ def _recurrent_name(tensors: Mapping[str, Any]) -> str:
     return found[0]
 
 
-def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> RNN | Recording:
+def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN | Recording:
     """A network of `NETWORK_ARRAYS`, or a recording of activity and inputs."""
     _require_names(arrays)
     given = set(arrays)
@@ -198,7 +200,7 @@ def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None =
     task = Integration(*(values.tolist() for values in numbers.values())) if numbers else None
     f = _activation(str(arrays["activation"]) if "activation" in given else None, activation, tensors)
     bias = tensors.get("bias", like.new_zeros(n))
-    return RNN(recurrent, fed, f, bias, tensors.get("decoders"), tensors.get("offset"), task)
+    return VanillaRNN(recurrent, fed, f, bias, tensors.get("decoders"), tensors.get("offset"), task)
 
 
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:

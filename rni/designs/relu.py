@@ -16,7 +16,7 @@ import torch
 from scipy.optimize import linprog
 from torch import Generator, Tensor
 
-from rni.designing.currents import TOLERANCE, least_norm, preferred_currents
+from rni.designs.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
 
 DRAWS = 16

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rni import quasirandom
+from rni import streams
 
 Maxima = Tensor
 POINTS, ELEMENTS, CLIMBERS, CLIMB = 4096, 2**24, 8, 200
@@ -109,5 +109,5 @@ def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons:
 def box_points(channels: int, neurons: int) -> tuple[Tensor, ...]:
     """Quasi-random points and corners of [-1, 1]^D, in parts (rows, channels) whose states fit into memory."""
     rows = max(64, ELEMENTS // neurons)
-    points = 2 * quasirandom.points(min(POINTS, rows), channels).double() - 1
+    points = 2 * streams.points(min(POINTS, rows), channels).double() - 1
     return torch.cat([points, points[:64].sign()]).split(rows)

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from rni.activation import ACTIVATIONS, Sigmoid, Softplus
+from rni.atomic import write_atomically
 from rni.errors import InputError
-from rni.files import network_tensors, write_atomically, write_tensors
+from rni.exchange.native import network_tensors
+from rni.exchange.vanilla import VanillaRNN
 from rni.network import Network
-from rni.rnn import RNN
+from rni.tensors import write_tensors
 
 LARGEST = 2.1e9  # bytes: an ONNX file has no more than 2 GiB
 
@@ -31,9 +33,9 @@ def to_torch(net: Network, path: Path) -> None:
 
 
 def to_arrays(net: Network, path: Path) -> None:
-    """The arrays of `rni.foreign.NETWORK_ARRAYS` that it is made of, as .npz; `rni analyze` reads them."""
-    if net.f.name not in ACTIVATIONS.parts or net.active is not None:
-        raise InputError(f"network: {net.f!r}; allowed: a whole network, with one of {', '.join(ACTIVATIONS.parts)}")
+    """The arrays of `rni.exchange.foreign.NETWORK_ARRAYS` that it is made of, as .npz; `rni analyze` reads them."""
+    if net.f.name not in ACTIVATIONS.parts:
+        raise InputError(f"activation: {net.f!r}; allowed: {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
     arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}
@@ -57,7 +59,7 @@ class _Standard(NamedTuple):
     factor: Tensor
 
 
-def _standard(net: RNN) -> _Standard:
+def _standard(net: VanillaRNN) -> _Standard:
     r"""Slopes and thresholds go into the weights, exactly.
 
     Sigmoid: $f(\nu) = F(k(\nu - \theta))$, so $R = kW$, $V = kU$, $c = k(b - \theta)$. Softplus:
@@ -93,7 +95,7 @@ def to_onnx(net: Network, path: Path) -> None:
     if (size := 4 * net.neurons * (net.neurons + 2 * net.channels)) > LARGEST:
         raise InputError(f"neurons: {net.neurons}, {size / 1e9:.1f} GB; allowed in ONNX: {LARGEST / 1e9} GB of weights")
     with torch.no_grad():
-        standard = _standard(RNN.of(net))
+        standard = _standard(VanillaRNN.of(net))
     constants = {
         "input_weights": standard.inputs[None],
         "recurrent": standard.recurrent[None],

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from rni.atomic import alive, me, write_atomically
 from rni.errors import InputError
+from rni.runs.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from rni.runs.engine import Outcome
+    from rni.runs.engine import RunOutcome
     from rni.runs.specification import Specification
     from rni.training.descent import Callback
 
@@ -152,7 +153,7 @@ def remove_stale(root: Path) -> None:
 
 
 @contextmanager
-def runs_progress(specifications: "Sequence[Specification]", root: Path) -> "Iterator[Callable[[Outcome], None]]":
+def runs_progress(specifications: "Sequence[Specification]", root: Path) -> "Iterator[Callable[[RunOutcome], None]]":
     """What `compute_all` calls with each outcome; shows on standard error how far the runs are until it is left."""
     progress = RunsProgress(specifications, root)
     _say(f"{progress.total} runs, {len(progress.stored)} of them in the store")
@@ -164,8 +165,6 @@ class RunsProgress:
     """How far a number of runs is: those settled, and those that the workers report."""
 
     def __init__(self, specifications: "Sequence[Specification]", root: Path):
-        from rni.runs.store import Store
-
         costs = {specification.key(): specification.cost() for specification in specifications}
         self.root, self.total, self.done, self.begun = root, len(costs), 0, time.monotonic()
         self.stored = {key for key in costs if Store(root).has(key)}
@@ -173,7 +172,7 @@ class RunsProgress:
         self.open = dict(self.costs)
         self.say: Callable[[str], None] = _say
 
-    def settle(self, outcome: "Outcome") -> None:
+    def settle(self, outcome: "RunOutcome") -> None:
         """Count a run, and say so in a line unless it was in the store."""
         self.done += 1
         self.open.pop(outcome.key, None)

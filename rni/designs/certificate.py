@@ -8,7 +8,7 @@ $|y_{c,t} - \bar y_{c,t}| \le q_c + |s_c|\,\gamma_c\,\epsilon_c / (1 - \gamma_c)
 
 In reach is a box, $|a_c| \le b_c$: with the residuals of the box a can't leave it if
 $1 / (1 - \gamma_c) + \epsilon_c / (1 - \gamma_c) \le b_c$. Linear and ReLU networks are homogeneous, $\epsilon_c$ and
-$q_c$ in proportion to $|a|$; the maxima of their residuals are in `rni.analysis.extremes`.
+$q_c$ in proportion to $|a|$; the maxima of their residuals are in `rni.designs.extremes`.
 
 Where f(0) is not 0 the network rests at some a = q instead, and all of this holds for $a - q$ in place of a, from
 $|a - q - z| = |q|$ at the start on: q is the fixed point that it comes to without input, and
@@ -30,7 +30,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rni.analysis.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
+from rni.designs.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
 from rni.errors import InputError
 from rni.network import Network
 from rni.weights import svd
@@ -117,8 +117,6 @@ class Coordinates(NamedTuple):
 
 def coordinates(net: Network) -> Coordinates:
     """The factors of a W of rank D; another rank is refused."""
-    if net.active is not None:
-        raise InputError("network: has silenced neurons; allowed: a whole network")
     for name, values in net.named_parameters():
         if not bool(torch.isfinite(values).all()):
             raise InputError(f"network: {name} has NaN or infinite values; allowed: finite numbers")

@@ -5,5 +5,7 @@ $a_{t+1} = M^\dagger f(L a_t) + x_{t+1}$. So the network integrates if, for all 
 $D^\dagger f(Lz) = S\Gamma z$, which asks something of L only, and $M^\dagger f(Lz) = \Gamma z$, which is linear in M.
 """
 
-from rni.designing.design import Design as Design
-from rni.designing.design import design as design
+from rni.designs.certificate import Certificate as Certificate
+from rni.designs.certificate import certify as certify
+from rni.designs.design import Design as Design
+from rni.designs.design import design as design

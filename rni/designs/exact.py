@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
-from rni.designing.currents import TOLERANCE, least_norm, preferred_currents
+from rni.designs.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
 from rni.task import Integration
 

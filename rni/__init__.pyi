@@ -1,0 +1,52 @@
+# The public names, in the order of the paper: what `import rni` offers, imported when it is first used.
+
+from . import activation, analysis, inputs, losses, task, theory, training, transfer, vectors, weights
+from .analysis import Analysis, RecordingAnalysis, analyze
+from .designs import Certificate, Design, certify, design
+from .errors import Diverged, InputError
+from .exchange import Recording, VanillaRNN, load, save
+from .losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
+from .network import Network
+from .pages import explore
+from .runs.execution import run
+from .runs.specification import Specification
+from .task import Integration
+from .training import train
+
+__version__: str
+
+__all__ = [
+    "Analysis",
+    "AveragedLoss",
+    "BatchLoss",
+    "Certificate",
+    "Design",
+    "Diverged",
+    "InputError",
+    "Integration",
+    "Network",
+    "ProxyLoss",
+    "ReLUProxyLoss",
+    "Recording",
+    "RecordingAnalysis",
+    "Specification",
+    "VanillaRNN",
+    "activation",
+    "analysis",
+    "analyze",
+    "certify",
+    "design",
+    "explore",
+    "inputs",
+    "load",
+    "losses",
+    "run",
+    "save",
+    "task",
+    "theory",
+    "train",
+    "training",
+    "transfer",
+    "vectors",
+    "weights",
+]

@@ -1,0 +1,38 @@
+"""Pages to be filled in, and what stands in them."""
+
+import html
+import re
+from collections.abc import Mapping
+
+from jinja2 import Environment, PackageLoader, Template
+from markupsafe import Markup
+
+
+def template(name: str) -> Template:
+    """A page to be filled in."""
+    environment = Environment(loader=PackageLoader("rni.pages"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"math": with_math, "number": number, "slug": slug}
+    return environment.get_template(name)
+
+
+def with_math(text: str) -> Markup:
+    """Text with LaTeX between dollar signs, as HTML with MathML, which browsers draw without any help."""
+    from latex2mathml.converter import convert
+
+    parts = re.split(r"\$([^$]+)\$", text)
+    shown = [convert(part) if k % 2 else html.escape(part) for k, part in enumerate(parts)]
+    return Markup("".join(shown))
+
+
+def number(value: float | Mapping[str, float] | None) -> str:
+    """A measured value as people read it."""
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {number(each)}" for key, each in value.items())
+    return f"{value:.4g}"
+
+
+def slug(text: str) -> str:
+    """A name for an anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

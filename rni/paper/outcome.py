@@ -1,0 +1,23 @@
+"""What became of a figure."""
+
+from dataclasses import dataclass, field
+
+from rni.paper.claims import Claim
+from rni.paper.figure import Figure, Measured
+from rni.runs.specification import Specification
+
+
+@dataclass
+class Outcome:
+    """What became of a figure: its measurements and claims, or the reason why there are none.
+
+    `training` has the seconds of the runs that no figure before it asked for, `seconds` those of measuring.
+    """
+
+    figure: Figure
+    specifications: list[Specification]
+    measured: Measured = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    training: float = 0.0
+    seconds: float = 0.0
+    failure: str = ""

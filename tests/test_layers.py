@@ -1,0 +1,83 @@
+"""Each layer imports only from those before it, and no module takes part in a circle."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "rni"
+LAYERS = (
+    ("errors",),
+    ("atomic", "memory", "part", "streams", "threads"),
+    ("theory",),  # closed forms on arrays
+    ("tensors", "inputs", "task", "activation", "vectors", "weights"),
+    ("network",),
+    ("accuracy",),
+    ("losses",),
+    ("training",),
+    ("designs",),
+    ("exchange",),
+    ("analysis", "transfer"),
+    ("runs",),
+    ("pages",),
+    ("paper",),
+    ("cli", "__main__"),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# imported within functions, to keep torch out of what answers without it
+LAZY = {"cli", "runs.store", "runs.cli", "runs.engine", "threads"}
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py") if module_name(path)}
+
+
+def imports(tree, inside=False):
+    """(module of ours, whether within a function), of everything that is imported but for the sake of types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rni":
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}".removeprefix("rni.")
+                yield full if full in MODULES else (node.module or "").removeprefix("rni").removeprefix("."), inside
+        yield from imports(node, inside or isinstance(node, ast.FunctionDef))
+
+
+EDGES = {name: {(t, lazy) for t, lazy in imports(ast.parse(path.read_text())) if t} for name, path in MODULES.items()}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_layer_imports_only_from_those_before_it(module):
+    own = LEVEL[module.split(".")[0]]
+    assert {target for target, _ in EDGES[module] if LEVEL[target.split(".")[0]] > own} == set()
+
+
+def test_theory_imports_nothing_of_ours_but_errors():
+    targets = {target for name in MODULES if name.startswith("theory") for target, _ in EDGES[name]}
+    assert {target for target in targets if not target.startswith("theory")} == {"errors"}
+
+
+def test_no_module_takes_part_in_a_circle():
+    graph = {
+        name: {t for t, _ in targets if t != name and not name.startswith(f"{t}.")} for name, targets in EDGES.items()
+    }
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def test_imports_within_functions_only_keep_torch_out():
+    lazy = {name for name, targets in EDGES.items() if any(inside for _, inside in targets)}
+    assert {name for name in lazy if name not in LAZY and not name.startswith("cli.")} == set()
+
+
+@pytest.mark.parametrize("light", ["rni", "rni.runs.store", "rni.runs.engine", "rni.runs.cli", "rni.cli"])
+def test_what_answers_at_once_does_not_import_torch(light):
+    code = f"import sys, {light}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
