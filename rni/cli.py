@@ -1,13 +1,12 @@
 """The command line. torch is imported by the commands that need it, so that help comes at once."""
 
-import math
 import os
 import signal
 import sys
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +17,6 @@ from rni.runs.cli import app as runs_app
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rni.analysis import Analysis, RecordingAnalysis
     from rni.exchange.native import NetworkFile as ReadNetwork
     from rni.network import Network
     from rni.pages.snapshots import Snapshot
@@ -81,7 +79,7 @@ def train(
         print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
     if result.losses:
         print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps")
-    _show(analyze(result.network))
+    print(analyze(result.network))
     print(f"wrote {out}")
 
 
@@ -111,21 +109,13 @@ def design(
     require_writable(out)
 
     from rni.designs import design
-    from rni.designs.certificate import certify
     from rni.exchange import native
 
     drawn = specification.build()
     vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
     result = design(drawn.task, neurons, drawn.f, **vectors, bounds=bounds, seed=seed)
     native.save(result.network, out, specification.to_dict())
-    print(f"{neurons} neurons, {result.network.f!r}, decays {_numbers(drawn.task.decays)}: {result.seconds:.2g} s")
-    print(f"residuals on fresh points  outputs {max(result.output_residuals):.1e}, ", end="")
-    print(f"currents {max(result.current_residuals):.1e}")
-    print(f"relative error, 2000 steps {'  '.join(f'{error:.1e}' for error in result.error())}")
-    print(f"singular values            {_numbers(result.singular_values)}")
-    print(f"norm of W                  {result.norm:.4g}")
-    if max(drawn.task.decays) < 1:
-        print(f"for any duration           {certify(result.network)}")
+    print(result)
     print(f"wrote {out}")
 
 
@@ -172,14 +162,17 @@ def analyze(
     if json:
         print(analysis.to_json())
     else:
-        _show(analysis)
+        print(analysis)
     if out is not None:
         from rni.pages.analysis import write_page
 
         write_page(analysis, out, what.name)
         print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
     if disturbed:
-        _show_robustness(what, sys.stderr if json else sys.stdout)
+        from rni.analysis import robustness
+        from rni.exchange import native
+
+        print(robustness(native.load(what)), file=sys.stderr if json else sys.stdout)
 
 
 @app.command()
@@ -441,19 +434,6 @@ def _with_snapshots(path: Path) -> "tuple[ReadNetwork, list[Snapshot]]":
     return file, series
 
 
-def _show_robustness(path: Path, stream: TextIO) -> None:
-    """Relative errors of a disturbed network, by kind and level of disturbance."""
-    from rni.analysis import robustness
-    from rni.exchange import native
-
-    found = robustness(native.load(path))
-    kinds = {"noise on W": found.weights, "silenced neurons": found.neurons, "noise on states": found.state}
-    print(f"relative error over 400 steps of bursts, undisturbed: {found.undisturbed:.1e}", file=stream)
-    for name, errors in kinds.items():
-        levels = "  ".join(f"{level:.0%}: {error:.1e}" for level, error in errors.items())
-        print(f"  {name + ',':<18} {levels}", file=stream)
-
-
 def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
     """Say it where a network that was trained for some integrals is to make others."""
     import warnings
@@ -563,84 +543,5 @@ def _show_conditions(path: Path) -> None:
         raise InputError(f"{path}: activation {net.f.name!r}; allowed: 'linear', for which the conditions are exact")
     w, e, d = (tensor.detach() for tensor in (net.recurrent.matrix(), net.encoders, net.decoders))
     report = is_generalizing_integrator(w, e, d, net.task.decays, net.task.scales)
-    verdict = "a generalizing integrator" if report else "not a generalizing integrator"
-    if report.moment_error == float("inf"):
-        print(f"{verdict}: a mode that grows is driven and read, eigenvalue {report.worst.eigenvalue:.6g}")
-    else:
-        print(f"{verdict}: largest error of a moment {report.moment_error:.2g}, allowed {report.tolerance:.2g}")
-    print(f"rank {report.rank}, spectral radius {report.spectral_radius:.6g}")
+    print(report)
     print(f"sequences of {shortest_guaranteed_duration(w)} steps guarantee generalisation at this rank")
-    for mode in sorted(report.modes, key=lambda mode: -mode.residual)[:8]:
-        value = f"{mode.eigenvalue.real:.6g}" + (f"{mode.eigenvalue.imag:+.2g}i" if mode.eigenvalue.imag else "")
-        part = "missing" if mode.multiplicity == 0 else f"multiplicity {mode.multiplicity}"
-        print(f"  eigenvalue {value:>12}  {part:<15} residual {mode.residual:.2g}")
-
-
-def _show(analysis: "Analysis | RecordingAnalysis") -> None:
-    from rni.analysis import Analysis
-
-    print(analysis.verdict)
-    if isinstance(analysis, Analysis):
-        _show_network(analysis)
-    else:
-        _show_recording(analysis)
-    if analysis.populations is not None:
-        print("populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in analysis.populations.items()))
-    if analysis.mixing is not None and math.isfinite(analysis.mixing):
-        print(f"mixed selectivity: {analysis.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)")
-    for note in analysis.notes:
-        print(f"note: {note}")
-
-
-def _show_network(analysis: "Analysis") -> None:
-    from rni.analysis.verdict import percent
-
-    print(f"{analysis.neurons} neurons, {analysis.activation}, decays {_numbers(analysis.decays)}")
-    for kind, errors in analysis.errors.items():
-        for duration, by_channel in errors.items():
-            print(f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}")
-    durations = (
-        f"{t} or more" if t == analysis.tested else f"{t} ({kind})"
-        for t, kind in zip(analysis.durations, analysis.limits, strict=True)
-    )
-    print(f"within 10 % for: {'  '.join(durations)} steps")
-    source = "outputs" if analysis.readout == "given" else "currents (readout fitted)"
-    print(f"effective decays, from the {source}: {_numbers(analysis.fitted_decays)}")
-    if analysis.fitted_scales is not None:
-        print(f"effective scales: {_numbers(analysis.fitted_scales)}")
-    print(f"singular values: {_numbers(analysis.singular_values)} ... ({analysis.outliers} stand out)")
-    if math.isfinite(analysis.ratio):
-        print(
-            f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
-            f"(by chance {analysis.null_ratio:.3g})"
-        )
-    if math.isfinite(analysis.participation):
-        print(
-            f"principal components of the currents: {analysis.components} for 99 % (effective number "
-            f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
-        )
-    if math.isfinite(analysis.linearity):
-        print(f"currents linear in the integrals: {percent(analysis.linearity)} of the variance")
-
-
-def _show_recording(analysis: "RecordingAnalysis") -> None:
-    from rni.analysis.verdict import percent
-
-    print(
-        f"recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps, "
-        f"{analysis.channels} input channels"
-    )
-    print(f"effective decays: {_numbers(analysis.decays)}")
-    shares = "  ".join(map(percent, analysis.shares))
-    print(f"variance that each integral adds: {shares} (by chance {percent(analysis.chance)})")
-    print(f"variance explained by integrals and present inputs: {percent(analysis.explained)}")
-    errors = "  ".join(map(percent, analysis.errors))
-    print(f"relative error of the integrals, read out of held-out activity: {errors}")
-    print(
-        f"principal components of the activity: {analysis.components} for 99 % (effective number "
-        f"{analysis.participation:.3g})"
-    )
-
-
-def _numbers(values: tuple[float, ...]) -> str:
-    return "  ".join(f"{value:.4g}" for value in values)

@@ -25,6 +25,8 @@ from rni.analysis.manifold import null_ratio as null_ratio
 from rni.analysis.populations import PopulationVectors as PopulationVectors
 from rni.analysis.populations import population_vectors as population_vectors
 from rni.analysis.populations import populations as populations
+from rni.analysis.results import Analysis as Analysis
+from rni.analysis.results import RecordingAnalysis as RecordingAnalysis
 from rni.analysis.robustness import Robustness as Robustness
 from rni.analysis.robustness import robustness as robustness
 from rni.analysis.selectivity import Harmonics as Harmonics
@@ -34,8 +36,6 @@ from rni.analysis.selectivity import harmonics as harmonics
 from rni.analysis.selectivity import mixing as mixing
 from rni.analysis.selectivity import rectified_selectivity as rectified_selectivity
 from rni.analysis.selectivity import selectivity_vectors as selectivity_vectors
-from rni.analysis.summary import Analysis as Analysis
-from rni.analysis.summary import RecordingAnalysis as RecordingAnalysis
 from rni.analysis.summary import analyze as analyze
 from rni.analysis.verdict import Verdict as Verdict
 from rni.analysis.verdict import judge as judge

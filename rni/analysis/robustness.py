@@ -1,6 +1,6 @@
 """What a network's integrals are worth when it is not quite itself: noisy weights, lost neurons, noisy states."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +8,7 @@ from torch import Generator, Tensor
 
 from rni import memory
 from rni.accuracy import error_by_duration
+from rni.described import Described
 from rni.errors import InputError
 from rni.inputs import bursts
 from rni.network import Network
@@ -15,10 +16,11 @@ from rni.task import Integration
 
 LARGEST = 20_000  # noise on W fills n x n weights
 LEVELS = (0.01, 0.03, 0.1)
+DURATION = 400
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Described):
     """Relative errors, the largest over channels and the mean over draws, by level of each disturbance.
 
     weights: Gaussian noise on every weight, of that fraction of W's root mean square; neurons: that fraction of them
@@ -30,6 +32,13 @@ class Robustness:
     neurons: dict[float, float]
     state: dict[float, float]
 
+    def lines(self) -> Iterator[str]:
+        kinds = {"noise on W": self.weights, "silenced neurons": self.neurons, "noise on states": self.state}
+        yield f"relative error over {DURATION} steps of bursts, undisturbed: {self.undisturbed:.1e}"
+        for name, errors in kinds.items():
+            levels = "  ".join(f"{level:.0%}: {error:.1e}" for level, error in errors.items())
+            yield f"  {name + ',':<18} {levels}"
+
 
 @torch.no_grad()
 def robustness(
@@ -37,7 +46,7 @@ def robustness(
     levels: tuple[float, ...] = LEVELS,
     *,
     inputs: Callable[..., Tensor] = bursts,
-    duration: int = 400,
+    duration: int = DURATION,
     trajectories: int = 8,
     draws: int = 4,
     seed: int = 0,

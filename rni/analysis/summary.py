@@ -1,10 +1,9 @@
 """The standard examination of an integrator, or of recorded activity, in one value."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -29,8 +28,9 @@ from rni.analysis.effective import (
 from rni.analysis.manifold import current_ratio, linear_map, null_ratio
 from rni.analysis.populations import NAMES, population_vectors, populations
 from rni.analysis.readout import matching, offset_at_rest
+from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.selectivity import mixing
-from rni.analysis.verdict import TOLERANCE, Verdict, judge, percent, time_constant
+from rni.analysis.verdict import TOLERANCE, judge, percent, time_constant
 from rni.errors import InputError
 from rni.exchange.foreign import Foreign, interpret
 from rni.exchange.recording import Recording
@@ -46,90 +46,6 @@ STEPS = 200  # of white noise, on which decays, dimension and selectivity are me
 HELD = 2000  # neurons whose currents and activity are held in memory, evenly spaced where there are more
 LEADING = 20  # principal components in which decays are looked for
 STARTED = 0.01  # of the variance: more, and the states that trials start with are needed to explain it
-
-
-@dataclass(frozen=True)
-class _Result:
-    def to_json(self) -> str:
-        """All but the arrays; what is not finite is null."""
-        values = {key: value for key, value in asdict(self).items() if key != "data"}
-        return json.dumps(_finite(values), indent=2)
-
-
-@dataclass(frozen=True)
-class Analysis(_Result):
-    """The verdict; relative errors by kind of input and duration, for each channel; singular values; the ratio r.
-
-    r compares the currents outside and inside the best D-dimensional subspace, on bursts of 200 steps as in Table 1.
-    decays, scales: of the task, or the fitted ones where no task is known. readout: "given" with the network, or
-    "fitted" by least squares to the integrals. fitted_decays, fitted_scales: of the integrals that are closest to the
-    outputs; or to the currents, which have no scale, where the readout is fitted. durations: the longest sequences
-    with an error up to 10 % on every kind of input, of those up to `tested` steps; limits: the kind that ends each. An
-    error is not a number where no task is known and no integral found. offset: the outputs at rest, which are taken
-    away from them before (None where the readout is fitted). outliers: singular values before the largest gap.
-    components, participation: principal components of the currents for 99 % of the variance, and their effective
-    number; principal_ratio is r for the first D of them, about the mean. linearity: part of the currents' variance
-    that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
-    mixing (several channels): 0 is pure, 1 is even selectivity. data: the arrays behind the figures.
-    """
-
-    verdict: Verdict
-    neurons: int
-    activation: str
-    decays: tuple[float, ...]
-    scales: tuple[float, ...]
-    errors: dict[str, dict[int, tuple[float, ...]]]
-    singular_values: tuple[float, ...]
-    dimension: int
-    ratio: float
-    null_ratio: float
-    readout: str
-    fitted_decays: tuple[float, ...]
-    fitted_scales: tuple[float, ...] | None
-    offset: tuple[float, ...] | None
-    durations: tuple[int, ...]
-    limits: tuple[str, ...]
-    tested: int
-    outliers: int
-    components: int
-    participation: float
-    principal_ratio: float
-    linearity: float
-    populations: dict[str, float] | None
-    mixing: float | None
-    notes: tuple[str, ...]
-    data: dict[str, np.ndarray] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class RecordingAnalysis(_Result):
-    """What recorded activity says without weights: the verdict, effective decays, dimension, selectivity.
-
-    decays: of the integrals that explain most of the activity's variance beside the present input. shares: what each
-    integral adds to the explained variance; chance: the most that one adds when the inputs are those of other trials
-    (of another time, for one trial). explained: integrals and present inputs together, adjusted for the number of
-    coefficients. errors: relative errors of the
-    integrals as read out linearly, fitted on one half of the trials (of the time, for one trial), tested on the other.
-    components, participation, linearity, populations, mixing, data: as in `Analysis`, of activity.
-    """
-
-    verdict: Verdict
-    neurons: int
-    channels: int
-    trials: int
-    duration: int
-    decays: tuple[float, ...]
-    shares: tuple[float, ...]
-    chance: float
-    explained: float
-    errors: tuple[float, ...]
-    components: int
-    participation: float
-    linearity: float
-    populations: dict[str, float] | None
-    mixing: float | None
-    notes: tuple[str, ...]
-    data: dict[str, np.ndarray] = field(repr=False, compare=False)
 
 
 @overload
@@ -492,11 +408,3 @@ def _held_out(activity: Tensor, integrals: Tensor, starts: tuple[float, ...]) ->
 
 def _generator(seed: int) -> Generator:
     return torch.Generator().manual_seed(seed)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,7 @@
 """From a task to a network in well under a second, and what it is worth."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from torch import Tensor
 from rni import vectors
 from rni.accuracy import relative_error
 from rni.activation import Activation, make
+from rni.described import Described, numbers
+from rni.designs.certificate import certify
 from rni.designs.exact import exact_factors, linear_factors
 from rni.designs.relu import relu_factors
 from rni.designs.smooth import largest_outputs, smooth_factors
@@ -32,7 +34,7 @@ DEPENDENT = 1e-12  # smallest singular value of directions that are linearly dep
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Described):
     r"""A network with W of rank D, and how well it meets its conditions on points that its design did not use.
 
     output_residuals: root mean square of $d_c \cdot f(L(z + q)) - s_c\gamma_c z_c$ relative to that of
@@ -49,6 +51,17 @@ class Design:
     norm: float
     seconds: float
     bounds: tuple[float, ...] | None = None
+
+    def lines(self) -> Iterator[str]:
+        net = self.network
+        yield f"{net.neurons} neurons, {net.f!r}, decays {numbers(net.task.decays)}: {self.seconds:.2g} s"
+        output, current = max(self.output_residuals), max(self.current_residuals)
+        yield f"residuals on fresh points  outputs {output:.1e}, currents {current:.1e}"
+        yield f"relative error, 2000 steps {'  '.join(f'{error:.1e}' for error in self.error())}"
+        yield f"singular values            {numbers(self.singular_values)}"
+        yield f"norm of W                  {self.norm:.4g}"
+        if max(net.task.decays) < 1:
+            yield f"for any duration           {certify(net)}"
 
     def error(self, duration: int = 2000, seed: int = 0) -> tuple[float, ...]:
         """Relative error by channel over a simulation: on white noise, or on bursts if the integrals are bounded.

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
 from rni.analysis.populations import NAMES
-from rni.analysis.summary import Analysis, RecordingAnalysis
+from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.verdict import TOLERANCE, percent
 from rni.atomic import write_atomically
 from rni.pages.style import CHANNELS, POPULATIONS, TARGET, legend, panels

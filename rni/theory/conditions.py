@@ -46,6 +46,11 @@ class Mode:
     expected: Tensor
     residual: float
 
+    def __str__(self) -> str:
+        value = f"{self.eigenvalue.real:.6g}" + (f"{self.eigenvalue.imag:+.2g}i" if self.eigenvalue.imag else "")
+        part = "missing" if self.multiplicity == 0 else f"multiplicity {self.multiplicity}"
+        return f"  eigenvalue {value:>12}  {part:<15} residual {self.residual:.2g}"
+
 
 @dataclass(frozen=True)
 class IntegratorReport:
@@ -64,6 +69,15 @@ class IntegratorReport:
 
     def __bool__(self) -> bool:
         return self.moment_error <= self.tolerance
+
+    def __str__(self) -> str:
+        verdict = "a generalizing integrator" if self else "not a generalizing integrator"
+        if self.moment_error == np.inf:
+            first = f"{verdict}: a mode that grows is driven and read, eigenvalue {self.worst.eigenvalue:.6g}"
+        else:
+            first = f"{verdict}: largest error of a moment {self.moment_error:.2g}, allowed {self.tolerance:.2g}"
+        worst = sorted(self.modes, key=lambda mode: -mode.residual)[:8]
+        return "\n".join([first, f"rank {self.rank}, spectral radius {self.spectral_radius:.6g}", *map(str, worst)])
 
     @property
     def worst(self) -> Mode:

@@ -1,0 +1,152 @@
+"""What an analysis found, and how it says so."""
+
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rni.analysis.verdict import Verdict, percent
+from rni.described import Described, numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result(Described):
+    verdict: Verdict
+    populations: dict[str, float] | None
+    mixing: float | None
+    notes: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        yield str(self.verdict)
+        yield from self.numbers()
+        if self.populations is not None:
+            yield "populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in self.populations.items())
+        if self.mixing is not None and math.isfinite(self.mixing):
+            yield f"mixed selectivity: {self.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)"
+        yield from (f"note: {note}" for note in self.notes)
+
+    @abstractmethod
+    def numbers(self) -> Iterator[str]:
+        """What was measured."""
+
+    def to_json(self) -> str:
+        """All but the arrays; what is not finite is null."""
+        values = {key: value for key, value in asdict(self).items() if key != "data"}
+        return json.dumps(_finite(values), indent=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(_Result):
+    """The verdict; relative errors by kind of input and duration, for each channel; singular values; the ratio r.
+
+    r compares the currents outside and inside the best D-dimensional subspace, on bursts of 200 steps as in Table 1.
+    decays, scales: of the task, or the fitted ones where no task is known. readout: "given" with the network, or
+    "fitted" by least squares to the integrals. fitted_decays, fitted_scales: of the integrals that are closest to the
+    outputs; or to the currents, which have no scale, where the readout is fitted. durations: the longest sequences
+    with an error up to 10 % on every kind of input, of those up to `tested` steps; limits: the kind that ends each. An
+    error is not a number where no task is known and no integral found. offset: the outputs at rest, which are taken
+    away from them before (None where the readout is fitted). outliers: singular values before the largest gap.
+    components, participation: principal components of the currents for 99 % of the variance, and their effective
+    number; principal_ratio is r for the first D of them, about the mean. linearity: part of the currents' variance
+    that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
+    mixing (several channels): 0 is pure, 1 is even selectivity. data: the arrays behind the figures.
+    """
+
+    neurons: int
+    activation: str
+    decays: tuple[float, ...]
+    scales: tuple[float, ...]
+    errors: dict[str, dict[int, tuple[float, ...]]]
+    singular_values: tuple[float, ...]
+    dimension: int
+    ratio: float
+    null_ratio: float
+    readout: str
+    fitted_decays: tuple[float, ...]
+    fitted_scales: tuple[float, ...] | None
+    offset: tuple[float, ...] | None
+    durations: tuple[int, ...]
+    limits: tuple[str, ...]
+    tested: int
+    outliers: int
+    components: int
+    participation: float
+    principal_ratio: float
+    linearity: float
+    data: dict[str, np.ndarray] = field(repr=False, compare=False)
+
+    def numbers(self) -> Iterator[str]:
+        yield f"{self.neurons} neurons, {self.activation}, decays {numbers(self.decays)}"
+        for kind, errors in self.errors.items():
+            for duration, by_channel in errors.items():
+                yield f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}"
+        durations = (
+            f"{t} or more" if t == self.tested else f"{t} ({kind})"
+            for t, kind in zip(self.durations, self.limits, strict=True)
+        )
+        yield f"within 10 % for: {'  '.join(durations)} steps"
+        source = "outputs" if self.readout == "given" else "currents (readout fitted)"
+        yield f"effective decays, from the {source}: {numbers(self.fitted_decays)}"
+        if self.fitted_scales is not None:
+            yield f"effective scales: {numbers(self.fitted_scales)}"
+        yield f"singular values: {numbers(self.singular_values)} ... ({self.outliers} stand out)"
+        if math.isfinite(self.ratio):
+            by_chance = f"(by chance {self.null_ratio:.3g})"
+            yield f"currents outside / inside {self.dimension} dimensions: r = {self.ratio:.3g} {by_chance}"
+        if math.isfinite(self.participation):
+            effective = f"(effective number {self.participation:.3g})"
+            ratio = f"r = {self.principal_ratio:.3g} for the first {self.dimension}"
+            yield f"principal components of the currents: {self.components} for 99 % {effective}; {ratio}"
+        if math.isfinite(self.linearity):
+            yield f"currents linear in the integrals: {percent(self.linearity)} of the variance"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingAnalysis(_Result):
+    """What recorded activity says without weights: the verdict, effective decays, dimension, selectivity.
+
+    decays: of the integrals that explain most of the activity's variance beside the present input. shares: what each
+    integral adds to the explained variance; chance: the most that one adds when the inputs are those of other trials
+    (of another time, for one trial). explained: integrals and present inputs together, adjusted for the number of
+    coefficients. errors: relative errors of the
+    integrals as read out linearly, fitted on one half of the trials (of the time, for one trial), tested on the other.
+    components, participation, linearity, populations, mixing, data: as in `Analysis`, of activity.
+    """
+
+    neurons: int
+    channels: int
+    trials: int
+    duration: int
+    decays: tuple[float, ...]
+    shares: tuple[float, ...]
+    chance: float
+    explained: float
+    errors: tuple[float, ...]
+    components: int
+    participation: float
+    linearity: float
+    data: dict[str, np.ndarray] = field(repr=False, compare=False)
+
+    def numbers(self) -> Iterator[str]:
+        size = f"{self.trials} trials of {self.duration} steps, {self.channels} input channels"
+        yield f"recording of {self.neurons} neurons, {size}"
+        yield f"effective decays: {numbers(self.decays)}"
+        shares = "  ".join(map(percent, self.shares))
+        yield f"variance that each integral adds: {shares} (by chance {percent(self.chance)})"
+        yield f"variance explained by integrals and present inputs: {percent(self.explained)}"
+        errors = "  ".join(map(percent, self.errors))
+        yield f"relative error of the integrals, read out of held-out activity: {errors}"
+        effective = f"(effective number {self.participation:.3g})"
+        yield f"principal components of the activity: {self.components} for 99 % {effective}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
