@@ -13,46 +13,56 @@ from collections.abc import Iterator
 import torch
 from torch import Generator, Tensor
 
+from rni.designing.axes import balanced, better_signs, split, turned_axes
 from rni.designing.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
+from rni.theory.capacity import least_neurons
 
 DRAWS = 4
+FEW = 300  # neurons in a population, up to which an active-set method is quick
 
 
 def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
     r"""L and M with $D^\dagger f(Lz) = z$, $M^\dagger f(Lz) = P^{-1}z$, $M^\dagger E = 1$; time and memory as n.
 
-    One channel has a solution if and only if its decoder has both signs and n > 2, or n = 2 and $d \cdot e = s$: then
-    $l$ has the signs of d, which is the second thing tried. Several have one as soon as n is well above D(D + 1).
+    One channel has a solution if and only if its decoder has both signs and n > 2, or n = 2 and $d \cdot e = s$.
+    Several have none below D (D + 1) neurons with decoders in general position, and one is found soon above.
     """
     n, channels = decoders.shape
-    for axes, own, aim in _attempts(encoders, decoders, strengths, generator):
-        left = _left(decoders, aim, axes, own)
-        right = None if left is None else _right(encoders, strengths, left, axes, own)
+    for axes, own, signed in _attempts(encoders, decoders, strengths, generator):
+        turned = turned_axes(decoders, signed, axes, own)
+        left = None if turned is None else signed[:, None] * turned[own]
+        right = None if left is None else _right(encoders, strengths, left, len(axes), own)
         if left is not None and right is not None:
             return left, right
-    reason = "as n = 2 leaves no choice, scales equal to d.e, or more neurons" if channels == 1 else "or more neurons"
     raise InputError(
-        f"neurons, decoders: no exact solution found for {n} neurons; allowed: decoders whose rows point to "
-        f"all sides (both signs for one channel), {reason}"
+        f"neurons: no exact solution found for {n} of them; allowed: more neurons, at least {least_neurons(channels)} "
+        f"for {channels} channels unless the vectors are special, and decoders whose rows point to all sides (both "
+        "signs for one channel)"
     )
 
 
 def _attempts(
     encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Axes, the index of each neuron's own, and currents: the preferred, then drawn ones with the decoders' signs."""
+    r"""Axes, the index of each neuron's own, and $\pm\rho_j$: from many populations to D, then D that are sought."""
     n, channels = decoders.shape
     aim = preferred_currents(encoders, decoders, strengths, generator)
-    number = 1 if channels == 1 else min(4 * channels, max(channels, n // (8 * (channels + 1))))
-    while number > channels:
-        yield *populations(aim, number, generator), aim
-        number = max(channels, number // 2)
-    yield *populations(aim, channels, generator), aim
+    number = 1 if channels == 1 else min(4 * channels, max(channels, n // (4 * (channels + 1))))
+    while number:
+        axes, own = populations(aim, number, generator)
+        signed = _signed(decoders, (aim * axes[own]).sum(1), own, number)
+        if signed is not None:
+            yield axes, own, signed
+        number = 0 if number == channels else max(channels, number // 2)
+    axes = torch.eye(channels, dtype=decoders.dtype)
     for _ in range(DRAWS):
-        drawn = torch.randn(decoders.shape, generator=generator, dtype=aim.dtype)
-        aim = torch.where(decoders == 0, drawn / n**0.5, decoders * drawn.abs())
-        yield *populations(aim, channels, generator), aim
+        own = split(decoders, decoders.abs(), generator)
+        if own is None:
+            return
+        signed = _signed(decoders, decoders.gather(1, own[:, None])[:, 0], own, channels)
+        if signed is not None:
+            yield axes, own, better_signs(decoders, signed, own)
 
 
 def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Tensor, Tensor]:
@@ -70,30 +80,32 @@ def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Te
     return axes, (directions @ axes.T).abs().argmax(dim=1)
 
 
-def _left(decoders: Tensor, aim: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
-    r"""L with $\sum_{j \in g} \rho_j d_j = 0$ and $D^\dagger L = 2$, as near to the aim as its axes allow."""
-    n, channels = decoders.shape
-    along = (aim * axes[own]).sum(1)
-    signed = axes[own] * along.sign()[:, None]
-    even = decoders.new_zeros(n, len(axes), channels)
-    even[torch.arange(n), own] = decoders
-    odd = decoders[:, :, None] * signed[:, None, :]
-    goal = 2 * torch.eye(channels, dtype=decoders.dtype)
-    reached = (decoders.T @ (along.abs()[:, None] * signed)).diagonal()
-    start = along.abs() * (goal.diagonal() @ reached / (reached @ reached))
-    constraints = torch.cat([even.flatten(1), odd.flatten(1)], dim=1)
-    values = torch.cat([goal.new_zeros(len(axes) * channels), goal.flatten()])
-    rho = nearest_nonnegative(start, constraints, values)
-    return None if rho is None else rho[:, None] * signed
+def _signed(decoders: Tensor, along: Tensor, own: Tensor, number: int) -> Tensor | None:
+    r"""$\pm\rho_j$ with $\sum_{j \in g} \rho_j d_j = 0$, near to currents along the axes; None if there are none."""
+    signed = torch.where(along < 0, -1.0, 1.0).to(along)
+    for g in range(number):
+        members = (own == g).nonzero()[:, 0]
+        start, rows = along[members].abs(), decoders[members]
+        rho = balanced(start, rows) if len(members) <= FEW else _balanced_many(start, rows)
+        if rho is None:
+            return None
+        signed[members] *= rho
+    return signed
 
 
-def _right(encoders: Tensor, strengths: Tensor, left: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
+def _balanced_many(start: Tensor, decoders: Tensor) -> Tensor | None:
+    r"""The same as `balanced`, up to a factor, in time and memory as the number of neurons."""
+    constraints = torch.cat([decoders, start[:, None]], dim=1) / start.norm()
+    return nearest_nonnegative(start, constraints, torch.cat([start.new_zeros(decoders.shape[1]), start.norm()[None]]))
+
+
+def _right(encoders: Tensor, strengths: Tensor, left: Tensor, number: int, own: Tensor) -> Tensor | None:
     r"""M of least norm with $\sum_{j \in g} \rho_j m_j = 0$, $M^\dagger L = 2P^{-1}$ and $M^\dagger E = 1$."""
     n, channels = left.shape
-    even = left.new_zeros(n, len(axes))
+    even = left.new_zeros(n, number)
     even[torch.arange(n), own] = left.norm(dim=1)
     eye = torch.eye(channels, dtype=left.dtype)
-    values = torch.cat([2 * torch.diag(1 / strengths), eye, left.new_zeros(len(axes), channels)])
+    values = torch.cat([2 * torch.diag(1 / strengths), eye, left.new_zeros(number, channels)])
     return least_norm(torch.cat([left, encoders, even], dim=1), values)
 
 
