@@ -29,11 +29,9 @@ def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generato
     Several have none below D (D + 1) neurons with decoders in general position, and one is found soon above.
     """
     n, channels = decoders.shape
-    for axes, own, signed in _attempts(encoders, decoders, strengths, generator):
-        turned = turned_axes(decoders, signed, axes, own)
-        left = None if turned is None else signed[:, None] * turned[own]
-        right = None if left is None else _right(encoders, strengths, left, len(axes), own)
-        if left is not None and right is not None:
+    for left, own in _attempts(encoders, decoders, strengths, generator):
+        right = least_norm(*right_conditions(encoders, strengths, left, own))
+        if right is not None:
             return left, right
     raise InputError(
         f"neurons: no exact solution found for {n} of them; allowed: more neurons, at least {least_neurons(channels)} "
@@ -44,17 +42,12 @@ def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generato
 
 def _attempts(
     encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    r"""Axes, the index of each neuron's own, and $\pm\rho_j$: from many populations to D, then D that are sought."""
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """L, and the index of each neuron's axis: on many axes to D of them, then on D for which neurons are sought."""
     n, channels = decoders.shape
     aim = preferred_currents(encoders, decoders, strengths, generator)
     number = 1 if channels == 1 else min(4 * channels, max(channels, n // (4 * (channels + 1))))
-    while number:
-        axes, own = populations(aim, number, generator)
-        signed = _signed(decoders, (aim * axes[own]).sum(1), own, number)
-        if signed is not None:
-            yield axes, own, signed
-        number = 0 if number == channels else max(channels, number // 2)
+    yield from currents_on_axes(decoders, aim, number, generator)
     axes = torch.eye(channels, dtype=decoders.dtype)
     for _ in range(DRAWS):
         own = split(decoders, decoders.abs(), generator)
@@ -62,7 +55,24 @@ def _attempts(
             return
         signed = _signed(decoders, decoders.gather(1, own[:, None])[:, 0], own, channels)
         if signed is not None:
-            yield axes, own, better_signs(decoders, signed, own)
+            signed = better_signs(decoders, signed, own)
+            turned = turned_axes(decoders, signed, axes, own)
+            if turned is not None:
+                yield signed[:, None] * turned[own], own
+
+
+def currents_on_axes(
+    decoders: Tensor, aim: Tensor, number: int, generator: Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    r"""L with $D^\dagger f(Lz) = z$ near to the aim, and each neuron's axis: on `number` axes, half as many, ... D."""
+    channels = decoders.shape[1]
+    while number:
+        axes, own = populations(aim, number, generator)
+        signed = _signed(decoders, (aim * axes[own]).sum(1), own, number)
+        turned = None if signed is None else turned_axes(decoders, signed, axes, own)
+        if signed is not None and turned is not None:
+            yield signed[:, None] * turned[own], own
+        number = 0 if number == channels else max(channels, number // 2)
 
 
 def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Tensor, Tensor]:
@@ -99,14 +109,14 @@ def _balanced_many(start: Tensor, decoders: Tensor) -> Tensor | None:
     return nearest_nonnegative(start, constraints, torch.cat([start.new_zeros(decoders.shape[1]), start.norm()[None]]))
 
 
-def _right(encoders: Tensor, strengths: Tensor, left: Tensor, number: int, own: Tensor) -> Tensor | None:
-    r"""M of least norm with $\sum_{j \in g} \rho_j m_j = 0$, $M^\dagger L = 2P^{-1}$ and $M^\dagger E = 1$."""
+def right_conditions(encoders: Tensor, strengths: Tensor, left: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    r"""C and V of $C^\dagger M = V$: $M^\dagger L = 2P^{-1}$, $M^\dagger E = 1$ and $\sum_{j \in g} \rho_j m_j = 0$."""
     n, channels = left.shape
-    even = left.new_zeros(n, number)
+    even = left.new_zeros(n, int(own.max()) + 1)
     even[torch.arange(n), own] = left.norm(dim=1)
     eye = torch.eye(channels, dtype=left.dtype)
-    values = torch.cat([2 * torch.diag(1 / strengths), eye, left.new_zeros(number, channels)])
-    return least_norm(torch.cat([left, encoders, even], dim=1), values)
+    values = torch.cat([2 * torch.diag(1 / strengths), eye, even.new_zeros(even.shape[1], channels)])
+    return torch.cat([left, encoders, even], dim=1), values
 
 
 def nearest_nonnegative(start: Tensor, constraints: Tensor, values: Tensor, steps: int = 100) -> Tensor | None:
