@@ -34,12 +34,13 @@ def turned_axes(decoders: Tensor, signed: Tensor, axes: Tensor, own: Tensor) -> 
     signed (neurons,) are the $\sigma_j\rho_j$, own (neurons,) the group of each neuron.
     """
     w, sizes = _sums(decoders, signed, own, len(axes))
+    unit = w / sizes[:, None]
+    if not bool(torch.linalg.svdvals(unit)[-1] > 1e-9 * decoders.norm()):
+        return None  # the signs cancel: all of them alike, for one channel
     goal = 2 * torch.eye(decoders.shape[1], dtype=axes.dtype)
     reached = w.T @ axes
     start = axes * ((reached * goal).sum() / reached.square().sum())
-    inverse = torch.linalg.pinv((w / sizes[:, None]).T)
-    turned = start + inverse @ (goal - w.T @ start) / sizes[:, None]
-    return turned if bool((w.T @ turned - goal).abs().max() <= 1e-10) else None
+    return start + torch.linalg.pinv(unit.T) @ (goal - w.T @ start) / sizes[:, None]
 
 
 def better_signs(decoders: Tensor, signed: Tensor, own: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ def design(
     if any(decay == 0 for decay in task.decays) or any(scale == 0 for scale in task.scales):
         raise InputError(f"task: decays {task.decays}, scales {task.scales}; allowed in a design: none of them 0")
     if type(neurons) is not int or neurons < task.channels:
-        raise InputError(f"neurons: {neurons!r}; allowed: a whole number, at least the {task.channels} of the channels")
+        raise InputError(f"neurons: {neurons!r}; allowed: {task.channels} or more, one for each channel")
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise InputError(f"seed: {seed!r}; allowed: a whole number, 0 or more")
     drawn = vectors.independent(neurons, task.channels, stream(seed, "vectors"))
@@ -112,14 +112,9 @@ def design(
     made = Design(net, tuple(offset.tolist()), output, current, spectrum, norm, seconds, given)
     error = _row(made.error()).nan_to_num(nan=torch.inf).max()
     if error > LIMITS[kind]:
-        ways = {
-            "exact": f"that W of norm {norm:.2g} does not amplify rounding: scales nearer to |d| |e|, vectors further "
-            "from dependent",
-            "approximate": "an activation whose sums can be linear in the integrals, more neurons, smaller bounds",
-        }
         raise InputError(
             f"design: {f!r} with {neurons} neurons errs by {error:.2g} of the integrals over 2000 steps; allowed: at "
-            f"most {LIMITS[kind]:g}; what may help: {ways[kind]}"
+            f"most {LIMITS[kind]:g}; what may help: {_help(net, offset, box)}, vectors further from dependent"
         )
     return made
 
@@ -147,14 +142,15 @@ def _fresh_points(net: Network, box: Tensor, seed: int) -> Tensor:
 
 
 def _vectors(name: str, given: Tensor | np.ndarray | None, drawn: Tensor) -> Tensor:
-    r"""Given or drawn, in float64; with dependent ones $M^\dagger E = 1$ or $D^\dagger f(Lz) = S\Gamma z$ can not be met."""
+    r"""In float64, and independent: else $M^\dagger E = 1$ or $D^\dagger f(Lz) = S\Gamma z$ can not be met."""
     try:
         made = drawn if given is None else torch.as_tensor(given).detach().to("cpu", torch.float64)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{name}: {type(given).__name__}; allowed: an array of numbers") from None
-    if made.shape != drawn.shape or not bool(torch.isfinite(made).all()) or bool((made.norm(dim=0) == 0).any()):
-        allowed = f"{tuple(drawn.shape)}, (neurons, channels), finite, no column 0"
-        raise InputError(f"{name}: shape {tuple(made.shape)}; allowed: {allowed}")
+    if made.shape != drawn.shape:
+        raise InputError(f"{name}: shape {tuple(made.shape)}; allowed: {tuple(drawn.shape)}, (neurons, channels)")
+    if not bool(torch.isfinite(made).all()) or bool((made.norm(dim=0) == 0).any()):
+        raise InputError(f"{name}: a value that is not finite, or a column of 0; allowed: finite numbers, no column 0")
     smallest = float(torch.linalg.svdvals(made / made.norm(dim=0))[-1])
     if smallest < DEPENDENT:
         raise InputError(f"{name}: linearly dependent; allowed: independent ones, so that each channel has its own")
@@ -185,8 +181,21 @@ def _check_activation(f: Activation, task: Integration, decoders: Tensor, box: T
         if wanted[c] > largest[c]:
             raise InputError(
                 f"bounds: integrals of channel {c + 1} up to {wanted[c]:.3g}; allowed: {largest[c]:.3g}, the most that "
-                f"{f!r} gives with these decoders: smaller bounds or scales, larger decoders, more neurons"
+                f"{f!r} gives with these decoders: smaller bounds, larger decoders of both signs, more neurons"
             )
+
+
+@torch.no_grad()
+def _help(net: Network, offset: Tensor, box: Tensor) -> str:
+    """What stands between a network and its integrals: rounding, activity at rest, or its activation."""
+    if net.f.name in EXACT:
+        strengths = _row(net.task.scales).abs() / net.decoders.norm(dim=0) / net.encoders.norm(dim=0)
+        low, high = float(strengths.min()), float(strengths.max())
+        return f"less rounding by scales nearer to |d| |e|, of which they are {low:.2g} to {high:.2g}"
+    at_rest = float((offset.abs() / box).max())
+    if at_rest > LIMITS["approximate"]:
+        return f"less activity at rest, whose output is {at_rest:.2g} of the largest integral, larger scales or bounds"
+    return "an activation whose sums can be linear in the integrals, more neurons, smaller bounds"
 
 
 def _relative(error: Tensor, signal: Tensor) -> tuple[float, ...]:

@@ -42,7 +42,7 @@ def linear_factors(
     _, singular, right = torch.linalg.svd(decoders.T @ (encoders / strengths) - eye)
     kernel = right[singular <= TOLERANCE]
     if n < 2 * channels - len(kernel):
-        raise InputError(f"neurons: {n}; allowed: at least {2 * channels}, for {channels} channels with these vectors")
+        raise InputError(f"neurons: {n}; allowed: at least {2 * channels}, two for each channel, with these vectors")
     aim = preferred_currents(encoders, decoders, strengths, generator)
     drawn = torch.randn(n, channels, generator=generator, dtype=aim.dtype) / n**0.5
     values, found = torch.cat([torch.diag(1 / strengths), eye]), []

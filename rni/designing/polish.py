@@ -1,7 +1,7 @@
 r"""The exact integrator next to a trained network: its own encoders and decoders, currents near to its own L = WE.
 
-$W' = L'M'^\dagger$ meets the conditions of `relu.py`. L' is on shared axes, near to L; M' is the nearest to the network's
-own $M^\dagger = (L^\dagger L)^{-1} L^\dagger W$ with $C^\dagger M' = V$, as the conditions are linear in M'.
+$W' = L'M'^\dagger$ meets the conditions of `relu.py`. L' is on shared axes, near to L; M' is the nearest to the
+network's own $M^\dagger = (L^\dagger L)^{-1} L^\dagger W$ with $C^\dagger M' = V$, as the conditions are linear in M'.
 """
 
 from collections.abc import Iterator

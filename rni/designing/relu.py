@@ -10,7 +10,9 @@ of a population point to all sides.
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
+from scipy.optimize import linprog
 from torch import Generator, Tensor
 
 from rni.designing.axes import balanced, better_signs, split, turned_axes
@@ -18,7 +20,7 @@ from rni.designing.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
 from rni.theory.capacity import least_neurons
 
-DRAWS = 4
+DRAWS = 16  # where the best signs make the conditions on M depend on each other, any others do
 FEW = 300  # neurons in a population, up to which an active-set method is quick
 
 
@@ -33,10 +35,10 @@ def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generato
         right = least_norm(*right_conditions(encoders, strengths, left, own))
         if right is not None:
             return left, right
+    also = ", or scales equal to d.e" if channels == 1 else ""
     raise InputError(
         f"neurons: no exact solution found for {n} of them; allowed: more neurons, at least {least_neurons(channels)} "
-        f"for {channels} channels unless the vectors are special, and decoders whose rows point to all sides (both "
-        "signs for one channel)"
+        f"for {channels} channels with decoders in general position{also}"
     )
 
 
@@ -48,14 +50,22 @@ def _attempts(
     aim = preferred_currents(encoders, decoders, strengths, generator)
     number = 1 if channels == 1 else min(4 * channels, max(channels, n // (4 * (channels + 1))))
     yield from currents_on_axes(decoders, aim, number, generator)
+    if not _all_sides(decoders):
+        raise InputError(
+            "decoders: activities, never negative, can not give outputs of all signs; allowed: decoders whose rows "
+            "point to all sides (both signs for one channel)"
+        )
     axes = torch.eye(channels, dtype=decoders.dtype)
-    for _ in range(DRAWS):
+    for draw in range(DRAWS):
         own = split(decoders, decoders.abs(), generator)
         if own is None:
             return
-        signed = _signed(decoders, decoders.gather(1, own[:, None])[:, 0], own, channels)
+        along = decoders.gather(1, own[:, None])[:, 0]
+        drawn = torch.randn(n, generator=generator, dtype=along.dtype)
+        along = torch.where(along == 0, drawn / n**0.5, along * drawn if draw else along)
+        signed = _signed(decoders, along, own, channels)
         if signed is not None:
-            signed = better_signs(decoders, signed, own)
+            signed = signed if draw else better_signs(decoders, signed, own)
             turned = turned_axes(decoders, signed, axes, own)
             if turned is not None:
                 yield signed[:, None] * turned[own], own
@@ -73,6 +83,14 @@ def currents_on_axes(
         if signed is not None and turned is not None:
             yield signed[:, None] * turned[own], own
         number = 0 if number == channels else max(channels, number // 2)
+
+
+def _all_sides(decoders: Tensor) -> bool:
+    r"""Whether there is $\rho > 0$ with $\sum_j \rho_j d_j = 0$: then the independent decoders reach all outputs."""
+    n, channels = decoders.shape
+    return (
+        n > channels and linprog(np.ones(n), A_eq=decoders.T.numpy(), b_eq=np.zeros(channels), bounds=(1, None)).success
+    )
 
 
 def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Tensor, Tensor]:

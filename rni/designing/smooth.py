@@ -20,7 +20,8 @@ from rni.errors import InputError
 from rni.task import Integration
 
 NODES = 80
-RIDGE = 1e-7  # of the largest eigenvalue: more costs accuracy, less makes |M| large and W sensitive to noise
+STEPS = 100
+RIDGE = 1e-7  # of the largest squared singular value: more costs accuracy, less makes W large and sensitive to noise
 
 
 def smooth_factors(
@@ -28,8 +29,8 @@ def smooth_factors(
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""L and M, both (neurons, channels), and q (channels,), for integrals with $|z_c| \le$ `bounds` (channels,)."""
     n, channels = decoders.shape
-    gains = decoders.new_tensor(task.scales) * decoders.new_tensor(task.decays) / decoders.norm(dim=0)
-    decoders = decoders / decoders.norm(dim=0)
+    scales, decays = decoders.new_tensor(task.scales) / decoders.norm(dim=0), decoders.new_tensor(task.decays)
+    decoders, gains = decoders / decoders.norm(dim=0), scales * decays
     at_rest = f(decoders.new_zeros(1, n))[0][:, None] * decoders
     offset = -at_rest.sum(0) / gains
     bounds = bounds + offset.abs()
@@ -44,7 +45,8 @@ def smooth_factors(
         wanted = at_rest[members].sum(0).repeat(NODES, 1)
         wanted[:, c] += gains[c] * t
         left[members, c] = _currents(t, wanted, decoders[members], c, _restricted(f, members))
-    return left, _right(task, encoders, left, f, bounds[:, None] * nodes, offset), offset
+    ridges = RIDGE / (scales / encoders.norm(dim=0)).square().clamp(min=1)  # |W| grows with the strength anyway
+    return left, _right(decays, ridges, encoders, left, f, bounds[:, None] * nodes, offset), offset
 
 
 def largest_outputs(f: Activation, decoders: Tensor) -> Tensor:
@@ -57,7 +59,7 @@ def largest_outputs(f: Activation, decoders: Tensor) -> Tensor:
     sizes = torch.logspace(-3, 12, max(16, min(500, 2**21 // n)), dtype=decoders.dtype)
     h = f(torch.cat([-sizes, sizes])[:, None].expand(-1, n)).nan_to_num(nan=torch.finfo(decoders.dtype).max)
     low, high = (decoders * extreme[:, None] for extreme in (h.amin(0), h.amax(0)))
-    return torch.minimum(torch.maximum(low, high).sum(0), -torch.minimum(low, high).sum(0))
+    return torch.minimum(torch.maximum(low, high).sum(0), -torch.minimum(low, high).sum(0)).clamp(min=0)
 
 
 def _nodes(like: Tensor) -> Tensor:
@@ -87,7 +89,7 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
     rho = min(starts, key=lambda start: float(residual(start).norm().nan_to_num(nan=torch.inf)))
     error, damping = residual(rho), 1e-2
     sizes = [float(error.norm())]
-    while len(sizes) <= 5 or sizes[-1] < 0.98 * sizes[-6]:
+    while len(sizes) <= 5 or (sizes[-1] < 0.98 * sizes[-6] and len(sizes) < STEPS):
         slopes = f.derivative(t[:, None] * rho) * t[:, None]
         jacobian = (decoders.T[:, None, :] * slopes).flatten(0, 1)
         normal = jacobian @ jacobian.T
@@ -97,7 +99,7 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
             damped.diagonal().add_(damping * unit_damping)
             step = jacobian.T @ torch.linalg.solve_ex(damped, error).result
             stepped = residual(rho - step)
-            if stepped.norm() < sizes[-1]:
+            if stepped.norm() < sizes[-1] and bool(torch.isfinite(step).all()):
                 break
             damping *= 6
         else:
@@ -107,9 +109,10 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
     return rho
 
 
-def _right(task: Integration, encoders: Tensor, left: Tensor, f: Activation, t: Tensor, offset: Tensor) -> Tensor:
+def _right(
+    decays: Tensor, ridges: Tensor, encoders: Tensor, left: Tensor, f: Activation, t: Tensor, offset: Tensor
+) -> Tensor:
     r"""M with $M^\dagger E = 1$, $M^\dagger f(La) \approx \Gamma(a - q) + q$ at the nodes t (channels, nodes)."""
-    decays = left.new_tensor(task.decays)
     channels = left.shape[1]
     a = torch.diag_embed(t.T).transpose(0, 1).reshape(-1, channels)
     features = f(a @ left.T)
@@ -119,6 +122,7 @@ def _right(task: Integration, encoders: Tensor, left: Tensor, f: Activation, t: 
     basis, _ = torch.linalg.qr(encoders / lengths)
     base = torch.linalg.pinv(encoders / lengths).T / lengths
     free = features - (features @ basis) @ basis.T
-    missing = decays * (a - offset) + offset - features @ base
-    values, vectors = torch.linalg.eigh(free @ free.T)
-    return base + free.T @ (vectors @ ((vectors.T @ missing) / (values + RIDGE * values[-1])[:, None]))
+    wanted = decays * (a - offset) + offset
+    u, values, v = torch.linalg.svd(free, full_matrices=False)
+    shrunk = values[:, None] / (values[:, None] ** 2 + ridges * values[0] ** 2)
+    return base + v.T @ (shrunk * (u.T @ (wanted - features @ base)))
