@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rni import activation, analysis, losses, task, theory, training, transfer, vectors, weights
     from rni.analysis import Analysis, analyze
     from rni.certificate import Certificate, certify
-    from rni.designing import Design, design
+    from rni.designing import Design, Polished, design, polish
     from rni.errors import Diverged, InputError
     from rni.files import load, save
     from rni.losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
@@ -39,6 +39,8 @@ _PUBLIC = {
     "train": "rni.training",
     "design": "rni.designing",
     "Design": "rni.designing",
+    "polish": "rni.designing",
+    "Polished": "rni.designing",
     "certify": "rni.certificate",
     "Certificate": "rni.certificate",
     "analyze": "rni.analysis",
@@ -65,6 +67,8 @@ __all__ = [
     "train",
     "design",
     "Design",
+    "polish",
+    "Polished",
     "certify",
     "Certificate",
     "analyze",

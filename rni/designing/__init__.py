@@ -7,3 +7,5 @@ $D^\dagger f(Lz) = S\Gamma z$, which asks something of L only, and $M^\dagger f(
 
 from rni.designing.design import Design as Design
 from rni.designing.design import design as design
+from rni.designing.polish import Polished as Polished
+from rni.designing.polish import polish as polish
