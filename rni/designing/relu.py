@@ -63,7 +63,7 @@ def _attempts(
         along = decoders.gather(1, own[:, None])[:, 0]
         drawn = torch.randn(n, generator=generator, dtype=along.dtype)
         along = torch.where(along == 0, drawn / n**0.5, along * drawn if draw else along)
-        signed = _signed(decoders, along, own, channels)
+        signed = signed_strengths(decoders, along, own, channels)
         if signed is not None:
             signed = signed if draw else better_signs(decoders, signed, own)
             turned = turned_axes(decoders, signed, axes, own)
@@ -78,7 +78,7 @@ def currents_on_axes(
     channels = decoders.shape[1]
     while number:
         axes, own = populations(aim, number, generator)
-        signed = _signed(decoders, (aim * axes[own]).sum(1), own, number)
+        signed = signed_strengths(decoders, (aim * axes[own]).sum(1), own, number)
         turned = None if signed is None else turned_axes(decoders, signed, axes, own)
         if signed is not None and turned is not None:
             yield signed[:, None] * turned[own], own
@@ -108,7 +108,7 @@ def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Te
     return axes, (directions @ axes.T).abs().argmax(dim=1)
 
 
-def _signed(decoders: Tensor, along: Tensor, own: Tensor, number: int) -> Tensor | None:
+def signed_strengths(decoders: Tensor, along: Tensor, own: Tensor, number: int) -> Tensor | None:
     r"""$\pm\rho_j$ with $\sum_{j \in g} \rho_j d_j = 0$, near to currents along the axes; None if there are none."""
     signed = torch.where(along < 0, -1.0, 1.0).to(along)
     for g in range(number):
