@@ -4,8 +4,8 @@ $\nu_t = Lz_t + b\,c_t$ with $c_{t+1} = k \cdot f(\nu_t) = \frac12 \sum_g q_g\,|
 dimension, which moves the current of every neuron and which outputs and integrals are blind to; docs/capacity.md has
 why. With populations $(l_j, b_j) = \sigma_j\rho_j (u_g, \beta_g)$ and $\sum_{j \in g} \rho_j d_j = 0$ that asks for
 $D^\dagger L = 2S\Gamma$, $D^\dagger b = 0$, $M^\dagger[E, L, b, R] = [1, 2\Gamma, 0, 0]$ and
-$k^\dagger[E, L, b, R] = [0, 0, 0, q]$, where column g of R has the $\rho_j$ of population g. $W = LM^\dagger + b k^\dagger$ has
-rank D + 1.
+$k^\dagger[E, L, b, R] = [0, 0, 0, q]$, where column g of R has the $\rho_j$ of population g. $W = LM^\dagger +
+bk^\dagger$ has rank D + 1.
 """
 
 import torch
@@ -22,7 +22,7 @@ from rni.weights import LowRank
 
 
 def bent(task: Integration, neurons: int = 300, bend: float = 0.5, seed: int = 0) -> Network:
-    r"""A network of D + 1 populations, with $|\beta_g| \le 1$ and $q_g = 2\,\mathrm{bend}/(D+1)$, so that c stays bounded."""
+    r"""A network of D + 1 populations, with $|\beta_g| \le 1$ and $q_g = 2\,\mathrm{bend}/(D+1)$: c stays bounded."""
     if not 0 <= bend < 1:
         raise InputError(f"bend: {bend}; allowed: from 0, linear currents, up to 1")
     channels, generator = task.channels, stream(seed, "design")

@@ -51,6 +51,17 @@ def wendel(points: int, dimensions: int) -> float:
     return float(1 - sum(comb(points - 1, k) for k in range(dimensions)) / 2 ** (points - 1))
 
 
+def untuned_error(channels: int, neurons: int) -> float:
+    r"""$\sqrt{(D + 2) / n}$: relative error of the outputs with currents along the decoders, $l_j = 2 S\Gamma d_j$.
+
+    $d_c \cdot f(Lz) - s_c\gamma_c z_c = s\gamma \sum_j d_{jc} |d_j \cdot z|$ for equal $s\gamma$, and with
+    $d_{jc} \sim N(0, 1/n)$ that has the variance $s^2\gamma^2 (|z|^2 + 2 z_c^2) / n$.
+    """
+    _check("channels", channels)
+    _check("neurons", neurons)
+    return ((channels + 2) / neurons) ** 0.5
+
+
 def sides(decoders: np.ndarray, directions: np.ndarray) -> int:
     r"""The least number of rows with $d_j \cdot h > 0$ over the directions h (k, D) and their opposites.
 

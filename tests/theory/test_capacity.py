@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 
 import rni
 from rni import vectors
-from rni.theory.capacity import largest_channels, least_neurons, sides, wendel
+from rni.theory.capacity import largest_channels, least_neurons, sides, untuned_error, wendel
 
 
 def distance_of_the_hull(rows):
@@ -79,6 +79,16 @@ def test_below_the_bound_no_currents_whatever_make_the_first_output_linear():
         errors[n] = float(missed.detach().min().sqrt())
     assert errors[5] > 0.01
     assert errors[6] < 0.1 * errors[5]
+
+
+def test_currents_along_the_decoders_err_by_the_root_of_channels_over_neurons(generator):
+    for channels, neurons in ((1, 200), (5, 200), (20, 300)):
+        d = torch.randn(300, neurons, channels, generator=generator).double() / neurons**0.5
+        z = torch.randn(300, 20, channels, generator=generator).double()
+        even = (z @ d.mT).abs() @ d
+        assert float(even.square().mean() / z.square().mean()) ** 0.5 == pytest.approx(
+            untuned_error(channels, neurons), rel=0.1
+        )
 
 
 def test_every_direction_needs_as_many_decoder_rows_as_channels():
