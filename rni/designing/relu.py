@@ -50,7 +50,7 @@ def _attempts(
     aim = preferred_currents(encoders, decoders, strengths, generator)
     number = 1 if channels == 1 else min(4 * channels, max(channels, n // (4 * (channels + 1))))
     yield from currents_on_axes(decoders, aim, number, generator)
-    if not _all_sides(decoders):
+    if n >= least_neurons(channels) and not _all_sides(decoders):
         raise InputError(
             "decoders: activities, never negative, can not give outputs of all signs; allowed: decoders whose rows "
             "point to all sides (both signs for one channel)"
