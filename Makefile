@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow check reproduce bench clean
+.PHONY: setup test test-slow check reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -31,6 +31,13 @@ reproduce: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+chaos: setup
+	$(BIN)/python -m tests.chaos --out docs/chaos.md
+
+# the page of `rni explore`, from its sources; needs node, which users of the package do not
+explorer:
+	cd explorer && npm ci && npm run check && npm test && npm run build
 
 clean:
 	rm -rf .venv build dist *.egg-info report

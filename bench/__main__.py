@@ -1,13 +1,13 @@
-"""One command, one page: `python -m bench [training scale design paper]` writes the parts into bench/RESULTS.md."""
+"""One command, one page: `python -m bench [PART ...]`, training, scale, ..., writes the parts into bench/RESULTS.md."""
 
 import argparse
 import re
 from pathlib import Path
 
-from bench import design, paper, scale, training
+from bench import design, explore, paper, scale, training
 from bench.measuring import machine
 
-PARTS = {"training": training, "scale": scale, "design": design, "paper": paper}
+PARTS = {"training": training, "scale": scale, "design": design, "paper": paper, "explore": explore}
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEAD = (
     "# Measured speed\n\n`make bench` writes this page; `python -m bench PART ...` measures some parts of it again.\n"

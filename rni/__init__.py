@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rni.files import load, save
     from rni.losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
     from rni.network import Network
+    from rni.pages import explore
     from rni.rnn import RNN, Recording
     from rni.runs.execution import run
     from rni.runs.specification import Specification
@@ -45,6 +46,7 @@ _PUBLIC = {
     "Certificate": "rni.certificate",
     "analyze": "rni.analysis",
     "Analysis": "rni.analysis",
+    "explore": "rni.pages",
     "RNN": "rni.rnn",
     "Recording": "rni.rnn",
     "Specification": "rni.runs.specification",
@@ -73,6 +75,7 @@ __all__ = [
     "Certificate",
     "analyze",
     "Analysis",
+    "explore",
     "RNN",
     "Recording",
     "Specification",

@@ -4,6 +4,7 @@ An activation is a module, so that its parameters (one number, or one for each n
 network. Besides its value it gives its derivative, which the hand-written gradients need.
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -36,11 +37,17 @@ class Activation(nn.Module):
 
 class _Parametrised(Activation):
     def __init__(self, **parameters: float | Tensor):
+        """Parameters are float64 until a network casts them."""
         super().__init__()
-        for key, value in parameters.items():
-            value = torch.as_tensor(value, dtype=torch.get_default_dtype()).detach().clone()
+        for key, given in parameters.items():
+            try:
+                value = torch.as_tensor(given, dtype=torch.float64).detach().clone()
+            except (TypeError, ValueError, RuntimeError):
+                raise InputError(f"{self.name}.{key}: {given!r}; allowed: a number or (neurons,)") from None
             if value.ndim > 1:
                 raise InputError(f"{self.name}.{key}: shape {tuple(value.shape)}; allowed: a number or (neurons,)")
+            if not bool(value.isfinite().all()):
+                raise InputError(f"{self.name}.{key}: NaN or infinite values; allowed: finite numbers")
             self.register_buffer(key, value)
 
 
@@ -108,6 +115,8 @@ class Softplus(_Parametrised):
 
     def __init__(self, slope: float | Tensor = 50.0):
         super().__init__(slope=slope)
+        if not bool(self.slope.all()):
+            raise InputError("softplus.slope: 0; allowed: any other number")
 
     def forward(self, currents: Tensor) -> Tensor:
         scaled = self.slope * currents
@@ -125,6 +134,8 @@ class RectifiedPower(_Parametrised):
 
     def __init__(self, exponent: float | Tensor = 2.0):
         super().__init__(exponent=exponent)
+        if not bool((self.exponent > 1).all()):
+            raise InputError(f"rectified_power.exponent: {float(self.exponent.min()):g}; allowed: above 1")
 
     def forward(self, currents: Tensor) -> Tensor:
         return currents.clamp(min=0) ** self.exponent
@@ -152,11 +163,19 @@ BUILT_IN: dict[str, type[Activation]] = {
 
 
 def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: Any) -> Activation:
-    """The activation of a given name with its parameters; an `Activation` as it is; a function made into one."""
-    if isinstance(kind, Activation):
-        return kind
-    if not isinstance(kind, str):
-        return Elementwise(kind)
-    if kind not in BUILT_IN:
+    """The activation of a given name with its parameters; a copy of an `Activation`; a function made into one.
+
+    A module is copied because networks cast what they have to their own precision.
+    """
+    if isinstance(kind, str) and kind in BUILT_IN:
+        known = [name for name, _ in BUILT_IN[kind]().named_buffers()]
+        for name in parameters:
+            if name not in known:
+                raise InputError(f"{name}: not a parameter of {kind}; allowed: {', '.join(known) or 'none'}")
+        return BUILT_IN[kind](**parameters)
+    if not callable(kind):
         raise InputError(f"activation: {kind!r}; allowed: {', '.join(BUILT_IN)}, or an elementwise torch function")
-    return BUILT_IN[kind](**parameters)
+    if parameters:
+        raise InputError(f"{', '.join(parameters)}: given beside {kind!r}; allowed: with the name of an activation")
+    own = copy.deepcopy(kind) if isinstance(kind, nn.Module) else kind
+    return own if isinstance(own, Activation) else Elementwise(own)

@@ -6,41 +6,52 @@ $|m_c \cdot f(La) - \gamma_c a_c| \le \epsilon_c$ and $|d_c \cdot f(La) - s_c\ga
 $|a_c - z_c| \le \epsilon_c / (1 - \gamma_c)$ at all times, and
 $|y_{c,t} - \bar y_{c,t}| \le q_c + |s_c|\,\gamma_c\,\epsilon_c / (1 - \gamma_c)$.
 
+In reach is a box, $|a_c| \le b_c$: with the residuals of the box a can't leave it if
+$1 / (1 - \gamma_c) + \epsilon_c / (1 - \gamma_c) \le b_c$. Linear and ReLU networks are homogeneous, $\epsilon_c$ and
+$q_c$ in proportion to $|a|$; the maxima of their residuals are in `rni.analysis.extremes`.
+
 Where f(0) is not 0 the network rests at some a = q instead, and all of this holds for $a - q$ in place of a, from
 $|a - q - z| = |q|$ at the start on: q is the fixed point that it comes to without input, and
 $\max(|q_c|, \epsilon_c / (1 - \gamma_c))$ takes the place of $\epsilon_c / (1 - \gamma_c)$.
 
-Linear and ReLU networks are homogeneous, $\epsilon_c$ and $q_c$ in proportion to $|a|$, and $|a| \le |z| + |a - z|$
-closes the argument if $\kappa = |(\epsilon_c / (1 - \gamma_c))_c| < 1$: then $|a| \le |z|_{max} / (1 - \kappa)$. The
-maxima of their residuals are in `rni.analysis.extremes`.
+A computer rounds. It works in W's own factors, $W = AB^\dagger$: with $G = B^\dagger E$, $L = AG$, $M = BG^{-\dagger}$
+and $p = Ga$, a step is $s = h + Ex$, $p = B^\dagger s$, $\nu = Ap$, $h = f(\nu)$. Each is off by its number of
+summands times their sizes, times the unit of rounding: $\delta s$ by $|h| + |E||x|$, $\delta p$ by $|B|^\dagger|s|$,
+$\delta\nu$ by $|A||p|$. This adds $|M|^\dagger(|f'|\,\delta\nu + \delta s) + |G^{-1}|\,\delta p$ to $\epsilon$: what
+is lost in one channel's numbers may come out in another's, where G mixes them. Numbers so small that they underflow
+are left out.
 """
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from rni.analysis.extremes import Maxima, linear_maxima, relu_maxima, searched_maxima
+from rni.analysis.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
 from rni.analysis.spectrum import svd
 from rni.errors import InputError
-from rni.losses.proxy import largest_coordinates
 from rni.network import Network
 
 RANK_TOLERANCE = 1e-9
-MARGIN, BOXES = 1.05, 4  # errors push beyond the box that the integrals reach: how much larger, how often enlarged
+BLIND = 1e12  # condition of the encoders as W reads them
+MARGIN, BOXES = 1.05, 8  # errors push beyond the box that the integrals reach: how much larger, how often enlarged
 STEPS_TO_REST = 1000
+UNIT = torch.finfo(torch.float64).eps / 2
 
 
 @dataclass(frozen=True)
 class Certificate:
     r"""$|y_{c,t} - \bar y_{c,t}| \le$ `bounds`[c] for every t and all inputs with $|x_{c,t}| \le 1$, from rest.
 
-    `relative` is that over the largest integral, $|s_c|\gamma_c / (1-\gamma_c)$. For linear and ReLU networks inputs
-    may have any size, the bounds in proportion. `rigorous`: proven, the rounding of the simulation included; otherwise
-    an estimate, from a maximum that was searched for. `current_residuals` are the $\epsilon_c$ and `output_residuals`
-    the $q_c$ of the module's text, by unit of $|a|$ where f is homogeneous. An infinite bound says that errors could
-    feed on themselves: nothing is known then, which does not mean that the network fails.
+    `relative` is that over the largest integral, $|s_c|\gamma_c / (1-\gamma_c)$; infinite where that is 0. For linear
+    and ReLU networks inputs may have any size, the bounds in proportion. `rigorous`: proven, the rounding of the
+    simulation included; otherwise an estimate, from a maximum that was searched for. `current_residuals` are the
+    $\epsilon_c$ and `output_residuals` the $q_c$ of the module's text, by unit of the largest $|a|$ where f is
+    homogeneous. Bounds are infinite where nothing is known, for the reason that `obstacle` gives, which does not mean
+    that the network fails.
     """
 
     rigorous: bool
@@ -48,101 +59,188 @@ class Certificate:
     relative: tuple[float, ...]
     current_residuals: tuple[float, ...]
     output_residuals: tuple[float, ...]
+    obstacle: str | None = None
 
     def __str__(self) -> str:
         kind = "certified" if self.rigorous else "estimated"
-        if max(self.bounds) == float("inf"):
-            return f"no bound {kind}: the residuals of the currents are too large for these decays"
-        return f"error {kind} below {'  '.join(f'{value:.2g}' for value in self.relative)} of the largest integral"
+        if self.obstacle is not None:
+            return f"no bound {kind}: {self.obstacle}"
+        if max(self.relative) < torch.inf:
+            return f"error {kind} below {_listed(self.relative)} of the largest integral"
+        limits = f"error {kind} below {_listed(self.bounds)} for inputs up to 1"
+        return f"no bound relative to the integrals, one of which is 0 or next to it: {limits}"
 
 
 @torch.no_grad()
 def certify(net: Network) -> Certificate:
     """The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
 
-    Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about.
+    Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about, and of lower rank.
     """
-    left, right, condition = coordinates(net)
-    weights = torch.cat([right, net.decoders.double()], 1)
-    decays = left.new_tensor(net.task.decays)
-    outputs = decays * left.new_tensor(net.task.scales)
+    basis = coordinates(net)
+    decays = basis.left.new_tensor(net.task.decays)
+    outputs = decays * basis.left.new_tensor(net.task.scales)
+    weights = torch.cat([basis.right, net.decoders.double()], 1)
     wanted = torch.cat([torch.diag(decays), torch.diag(outputs)])
-    if net.f.name in ("linear", "relu"):
-        maxima, proven = (linear_maxima if net.f.name == "linear" else relu_maxima)(left, weights, wanted)
-        maxima = maxima + (condition or 1) * _rounding(net, left, weights)
-        kappa = (maxima[: net.channels] / (1 - decays)).norm()
-        reach = (1 / (1 - decays)).norm() / (1 - kappa) if kappa < 1 else torch.inf
-        off = maxima[: net.channels] / (1 - decays)
+    homogeneous = net.f.name in ("linear", "relu")
+    if homogeneous:
+        rest = torch.zeros_like(decays)
+        residuals, proven = _homogeneous_residuals(net, basis, weights, wanted)
     else:
-        maxima, off, reach = _box_maxima(net, left, weights, wanted)
-        proven = False
-    current, output = maxima.chunk(2)
-    bounds = reach * (output + outputs.abs() * off)
+        rest, proven = _rest(net, basis), False
+        residuals = _searched_residuals(net, basis, weights, wanted, rest)
+    rigorous = proven and basis.dropped is None
+    box, off, maxima, obstacle = _enclosure(net.task.decays, rest, residuals)
+    bounds = maxima[net.channels :] + outputs.abs() * off
     relative = bounds / bounds.new_tensor(net.task.largest_integral()).clamp(max=torch.finfo(bounds.dtype).max)
-    rigorous = proven and condition is not None
-    return Certificate(rigorous, *(tuple(part.tolist()) for part in (bounds, relative, current, output)))
+    if obstacle is None and not bool(bounds.isfinite().all()):
+        obstacle = "numbers of the network are so large that the bound overflows"
+    shown = maxima / box.norm() if homogeneous else maxima
+    return Certificate(
+        rigorous, *(tuple(part.tolist()) for part in (bounds, relative, *shown.chunk(2))), obstacle=obstacle
+    )
 
 
 class Coordinates(NamedTuple):
-    r"""L and M (neurons, channels) with $W = LM^\dagger$ and $M^\dagger E = 1$.
+    r"""$L = AG$ and $M = BG^{-\dagger}$ (neurons, channels), with $W = AB^\dagger$ and $G = B^\dagger E$.
 
-    condition: of the change of basis from W's own factors; None where W has other factors, or none, of its own.
+    dropped: what W has beyond $AB^\dagger$, in the spectral norm; None where the factors are W's own.
     """
 
     left: Tensor
     right: Tensor
-    condition: float | None
+    a: Tensor
+    b: Tensor
+    gauge: Tensor
+    dropped: float | None
 
 
 def coordinates(net: Network) -> Coordinates:
-    """The factors of a W of rank D; a larger rank is refused."""
+    """The factors of a W of rank D; another rank is refused."""
     if net.active is not None:
         raise InputError("network: has silenced neurons; allowed: a whole network")
-    channels, factors = net.channels, net.recurrent.factors()
+    for name, values in net.named_parameters():
+        if not bool(torch.isfinite(values).all()):
+            raise InputError(f"network: {name} has NaN or infinite values; allowed: finite numbers")
+    channels, factors, dropped = net.channels, net.recurrent.factors(), None
     if factors is not None and factors[0].shape[1] == channels:
-        left, right = (factor.detach().double() for factor in factors)
+        a, b = (factor.detach().double() for factor in factors)
     else:
-        factors = None
-        left, values, right = (part.detach().double() for part in svd(net.recurrent))
-        rank = int((values > RANK_TOLERANCE * values[0]).sum())
-        if rank > channels:
+        a, values, b = svd(copy.deepcopy(net.recurrent).double())
+        tolerance = max(RANK_TOLERANCE, net.neurons * torch.finfo(net.dtype).eps)
+        rank = int((values > tolerance * values[:1]).sum())
+        if rank != channels:
             raise InputError(f"network: W of rank {rank}; allowed: {channels}, one for each channel, in a certificate")
-        left, right = left[:, :channels] * values[:channels], right[:, :channels]
-    gauge = right.T @ net.encoders.detach().double()
-    condition = float(torch.linalg.cond(gauge))
-    if not condition < 1e12:
+        a, b, dropped = (
+            a[:, :channels] * values[:channels],
+            b[:, :channels],
+            float(values[channels : channels + 1].sum()),
+        )
+    e = net.encoders.detach().double()
+    gauge = b.T @ e
+    # the units of p and a don't matter to what W sees
+    if not torch.linalg.cond((b / b.norm(dim=0)).nan_to_num().T @ (e / e.norm(dim=0)).nan_to_num()) < BLIND:
         raise InputError("network: W is blind to a combination of its inputs; allowed: encoders that W transmits")
-    return Coordinates(left @ gauge, torch.linalg.solve(gauge, right.T).T, condition if factors else None)
+    return Coordinates(a @ gauge, torch.linalg.solve(gauge, b.T).T, a, b, gauge, dropped)
 
 
-def _box_maxima(net: Network, left: Tensor, weights: Tensor, wanted: Tensor) -> tuple[Maxima, Tensor, float]:
-    """Residuals over a box that a can't leave with residuals of that size, how far a - q is from z, and 1.
+Residuals = Callable[[Tensor], Tensor]  # of a box (channels,): currents', then outputs', (2 channels,)
 
-    Or infinity in place of 1, if no such box was found.
-    """
-    decays, right = left.new_tensor(net.task.decays), weights[:, : net.channels]
-    rest = torch.zeros_like(decays)
-    for _ in range(STEPS_TO_REST):
-        rest = net.f((left @ rest)[None].to(net.dtype)).double()[0] @ right
+
+class Enclosure(NamedTuple):
+    """A box that a can't leave, how far a - q is from z in it, and its residuals; infinite if none was found."""
+
+    box: Tensor
+    off: Tensor
+    maxima: Tensor
+    obstacle: str | None
+
+
+def _enclosure(decays: tuple[float, ...], rest: Tensor, residuals: Residuals) -> Enclosure:
+    left = 1 - rest.new_tensor(decays)
+    off, infinite = torch.zeros_like(rest), torch.full_like(rest, torch.inf)
+    if max(decays) == 1:
+        why = "at decay 1 integrals have no largest value, and errors of the currents are never forgotten"
+        return Enclosure(torch.ones_like(rest), infinite, infinite.repeat(2), why)
+    for _ in range(BOXES):
+        box = MARGIN * (1 / left + off)
+        maxima = residuals(box)
+        off = rest.abs().maximum(maxima[: len(rest)] / left)
+        if bool((1 / left + off <= box).all()):
+            return Enclosure(box, off, maxima, None)
+    why = "the residuals of the currents are too large for these decays, so that errors could feed on themselves"
+    return Enclosure(torch.ones_like(rest), infinite, infinite.repeat(2), why)
+
+
+def _homogeneous_residuals(net: Network, basis: Coordinates, weights: Tensor, wanted: Tensor) -> tuple[Residuals, bool]:
+    left, one = basis.left, torch.ones_like(basis.left[:, 0])
+    unit, proven = (linear_maxima if net.f.name == "linear" else relu_maxima)(left, weights, wanted)
+    # these sums were rounded as well
+    unit = unit + 4 * (net.neurons + 10 * net.channels) * UNIT * (left.norm(dim=1) @ weights.abs())
+    return lambda box: unit * box.norm() + _rounding(net, basis, box, left.abs() @ box, one), proven
+
+
+def _searched_residuals(net: Network, basis: Coordinates, weights: Tensor, wanted: Tensor, rest: Tensor) -> Residuals:
     level = torch.cat([rest, torch.zeros_like(rest)])
 
-    def residuals(a: Tensor) -> Tensor:
-        return net.f(((a + rest) @ left.T).to(net.dtype)).double() @ weights - a @ wanted.T - level
+    def currents(a: Tensor) -> Tensor:
+        return ((a + rest) @ basis.left.T).to(net.dtype)
 
-    reached = left.new_tensor(largest_coordinates(net.task))
-    maxima = off = level
-    for _ in range(BOXES):
-        box = MARGIN * reached
-        maxima, _ = searched_maxima(residuals, box, net.neurons)
-        off = rest.abs().maximum(maxima[: net.channels] / (1 - decays))
-        reached = 1 / (1 - decays) + off
-        if bool((reached <= box).all()):
-            return maxima, off, 1.0
-    return maxima, off, torch.inf
+    def at(a: Tensor) -> Tensor:
+        return net.f(currents(a)).double() @ weights - a @ wanted.T - level
+
+    def residuals(box: Tensor) -> Tensor:
+        maxima, _ = searched_maxima(at, box, net.neurons)
+        parts = [currents(part * box) for part in box_points(len(box), net.neurons)]
+        activity, slope = (
+            torch.stack([of(nu).double().abs().amax(0) for nu in parts]).amax(0) for of in (net.f, net.f.derivative)
+        )
+        return maxima + _rounding(net, basis, box + rest.abs(), activity, slope)
+
+    return residuals
 
 
-def _rounding(net: Network, left: Tensor, weights: Tensor) -> Maxima:
-    r"""The most that one step's rounding can do, by unit of |a|: $4(n + 10D)\,u \sum_j |w_{jk}|\,(|l_j| + |e_j|)$."""
-    sizes = left.norm(dim=1) + net.encoders.double().norm(dim=1)
-    unit = torch.finfo(net.dtype).eps
-    return 4 * (net.neurons + 10 * net.channels) * unit * (weights.abs() * sizes[:, None]).sum(0)
+def _rest(net: Network, basis: Coordinates) -> Tensor:
+    """q, where the network comes to without input."""
+    rest = basis.left.new_zeros(net.channels)
+    for _ in range(STEPS_TO_REST):
+        rest = net.f((basis.left @ rest)[None].to(net.dtype)).double()[0] @ basis.right
+    return rest
+
+
+def _rounding(net: Network, basis: Coordinates, box: Tensor, activity: Tensor, slope: Tensor) -> Tensor:
+    r"""What one step's rounding adds to the residuals while $|a| \le$ box, |x| <= 1, |h| <= activity, |f'| <= slope.
+
+    A sum of k products is off by $\frac{ku}{1 - ku}$ times the sum of their sizes, in any order. The first step goes
+    through $W E$ instead, which the sums below include. L, M and G are themselves rounded, in double precision.
+    """
+    n, channels = basis.left.shape
+    u = torch.finfo(net.dtype).eps / 2 + UNIT
+
+    def g(k: int) -> float:
+        return k * u / (1 - k * u) if k * u < 1 else torch.inf
+
+    a, b, gauge, m = (part.abs() for part in (basis.a, basis.b, basis.gauge, basis.right))
+    inverse = torch.linalg.inv(basis.gauge).abs()
+    d, ex = net.decoders.double().abs(), net.encoders.double().abs().sum(1)
+    nu = g(2 * channels + 4) * (a @ (gauge @ box + g(n) * (b.T @ ex)))
+    if basis.dropped is not None:
+        factors = net.recurrent.factors()
+        s = activity + ex
+        sizes = net.recurrent.matrix().double().abs() @ s if factors is None else _through(factors, s)
+        nu = nu + g(n + 64) * sizes + basis.dropped * s.norm()
+    h = slope * nu
+    s = activity + h + ex
+    ds = g(channels + 4) * s
+    dp = g(n) * (b.T @ (s + ds))
+    own = 10 * channels * UNIT * (inverse @ (gauge @ (m.T @ s)))
+    return torch.cat([m.T @ (h + ds) + inverse @ dp + own, d.T @ (h + g(n + 4) * (activity + h))])
+
+
+def _through(factors: tuple[Tensor, Tensor], s: Tensor) -> Tensor:
+    a, b = (factor.double().abs() for factor in factors)
+    return a @ (b.T @ s)
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return "  ".join(f"{value:.2g}" for value in values)

@@ -1,20 +1,27 @@
 """The command line. torch is imported by the commands that need it, so that help comes at once."""
 
+import math
+import os
+import signal
 import sys
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from rni.atomic import OF_THE_SYSTEM, require_writable, said
 from rni.errors import Diverged, InputError
 from rni.runs.cli import app as runs_app
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
     from rni.analysis import Analysis, RecordingAnalysis
+    from rni.files import NetworkFile as ReadNetwork
+    from rni.network import Network
+    from rni.pages.snapshots import Snapshot
 
 app = typer.Typer(
     help="Recurrent neural integrators: train, simulate, analyse and export networks that integrate several signals.",
@@ -33,6 +40,7 @@ def train(
     context: typer.Context,
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The run's specification.")],
     out: Annotated[Path, typer.Option(help="Where the trained network goes.")] = Path("network.safetensors"),
+    snapshots: Annotated[int, typer.Option(help="Keep so many of them, NET.snapshots.safetensors, to explore.")] = 0,
 ) -> None:
     """Train a network. Any field of the file can be given as a flag, e.g. --neurons 500 --activation linear.
 
@@ -41,25 +49,33 @@ def train(
     from rni.runs.specification import Specification
 
     specification = Specification.from_toml(config, _overrides(context.args))
+    require_writable(out)
+    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    require_writable(checkpoint)
 
     from rni import files
     from rni.analysis import analyze
     from rni.analysis.dale import obstacle
+    from rni.pages.snapshots import Snapshots, beside
     from rni.progress import training_progress
     from rni.runs.execution import run
     from rni.weights import Dale
 
-    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    steps, key = specification.training.steps, specification.key()
+    series = [Snapshots(beside(out), snapshots, steps, key)] if snapshots else []
     try:
-        with training_progress(specification.training.steps) as report:
-            result = run(specification, callbacks=[report], checkpoint=checkpoint)
+        with training_progress(steps) as report:
+            result = run(specification, callbacks=[report, *series], checkpoint=checkpoint)
     except KeyboardInterrupt:
-        print(f"rni: interrupted; the same command goes on from {checkpoint}", file=sys.stderr)
+        kept = f"goes on from {checkpoint}" if checkpoint.exists() else "begins afresh: nothing was saved yet"
+        print(f"rni: interrupted; the same command {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
     except Diverged:
         print(f"rni: weights and losses up to then are in {checkpoint}", file=sys.stderr)
         raise
     files.save(result.network, out, specification.model_dump(mode="json"), result.losses)
+    for snapshot in series if result.losses else []:
+        snapshot.take(len(result.losses), result.losses[-1], result.network)
     checkpoint.unlink(missing_ok=True)
     if isinstance(result.network.recurrent, Dale) and (reason := obstacle(result.network.recurrent.signs)):
         print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
@@ -97,6 +113,7 @@ def design(
     if specification.network.activation.name not in HOMOGENEOUS:  # the proxy loss knows the range of integrals
         raw["training"] |= {"loss": "proxy", "bounds": bounds or []}
         specification = Specification.parse(raw)
+    require_writable(out)
 
     from rni import files
     from rni.certificate import certify
@@ -140,8 +157,8 @@ def analyze(
         raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
-
-    import torch
+    if out is not None:
+        require_writable(out)
 
     from rni.analysis import analyze
     from rni.foreign import read
@@ -153,8 +170,7 @@ def analyze(
     if decays is not None:
         options["task"] = Integration(_floats("--decays", decays), _floats("--scales", scales) if scales else None)
     if inputs is not None:
-        channels = given.channels
-        options["inputs"] = torch.from_numpy(_read_inputs(inputs, channels))
+        options["inputs"] = _read_inputs(inputs, given.channels)
     if isinstance(given, RNN):
         _match_threads(given.neurons)
     analysis = analyze(given, **options)
@@ -178,6 +194,8 @@ def simulate(
     out: Annotated[Path, typer.Option(metavar="Y.npy", help="Where the outputs go, in the shape of the inputs.")],
 ) -> None:
     """Run a network on given inputs and write its outputs."""
+    require_writable(out)
+
     import io
 
     import numpy as np
@@ -187,7 +205,7 @@ def simulate(
 
     net, specification, _ = files.read(network)
     x = _read_inputs(inputs, net.channels)
-    batch = torch.as_tensor(x if x.ndim == 3 else x[None], dtype=net.dtype)
+    batch = (x if x.ndim == 3 else x[None]).to(net.dtype)
     if specification is not None:
         _check_range(specification, batch)
     with torch.no_grad():
@@ -216,6 +234,7 @@ def export(
     out = out or network.with_suffix(endings[to][0])
     if out.suffix not in endings[to]:
         raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings[to])}")
+    require_writable(out)
 
     from rni import files
     from rni.export import to_arrays, to_onnx, to_torch
@@ -253,15 +272,24 @@ def reproduce(
 
     from rni.paper.reproduce import reproduce
     from rni.runs.engine import cluster, local
+    from rni.runs.store import Store
 
-    with cluster(scheduler) if scheduler else local(workers) as executor:
-        outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    try:
+        with cluster(scheduler) if scheduler else local(workers) as executor:
+            outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    except KeyboardInterrupt:
+        kept = f"finished runs, and those begun as far as they are, are kept in {Store(store).root}"
+        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
     for outcome in outcomes:
         for claim in outcome.claims:
             print(f"{claim.verdict:<27} {claim.id}")
         if outcome.failure:
             print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
     print(f"wrote {page}")
+    if failed := sum(bool(outcome.failure) for outcome in outcomes):
+        print(f"rni: {failed} of {len(outcomes)} failed; the same command tries those again", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -279,6 +307,9 @@ def theory(
 ) -> None:
     """Linear networks: the best learning rate, the time to converge and the scales to avoid, for one channel.
 
+    Rates and times hold close to the integrator that descent converges to fastest; from W = 0 it may come to another
+    one, so the rate up to which it settles from there is measured.
+
     With a network file: is it a generalizing integrator, and if not, which of its modes is at fault? With --capacity:
     how many channels --neurons can integrate exactly, or how many neurons --channels need, linear and ReLU.
     """
@@ -293,14 +324,27 @@ def theory(
     if not 0 < decay <= 1:
         raise InputError(f"--decay: {decay}; allowed: above 0, up to 1")
 
-    from rni.theory import advise, plane
+    import numpy as np
 
-    advice = advise(plane(encoder_norm, decoder_norm, overlap), decay, scale, duration)
+    from rni.theory import advise, plane
+    from rni.training.limit import STEPS, settling_rate
+
+    space = plane(encoder_norm, decoder_norm, overlap)
+    advice = advise(space, decay, scale, duration)
     here = advice.convergence
+    rate = here.learning_rate
+    settling = settling_rate(space, decay, scale, duration, rate * np.linspace(0.1, 2.5, 49))
+    end = "the largest tried" if settling.refused is None else f"and not at {settling.refused:.4g}"
     print(f"one linear channel, |e| = {encoder_norm:g}, |d| = {decoder_norm:g}, d.e = {overlap:g}, T = {duration}")
-    print(f"decay {decay:g}, scale {scale:g}, descent from W = 0 on the averaged loss:")
-    print(f"  best learning rate         {here.learning_rate:.4g}  (stable below {2 * here.learning_rate:.4g})")
-    print(f"  time to converge           {here.condition_number:.4g} steps for each factor e of the distance, at least")
+    print(f"decay {decay:g}, scale {scale:g}, descent on the averaged loss:")
+    print(f"  best learning rate         {rate:.4g}, at the integrator that is fastest to converge to")
+    print(
+        f"  time to converge           {here.condition_number:.4g} steps for each factor e of the distance, close to it"
+    )
+    print(f"  stays there                below a rate of {2 * rate:.4g}, started close to it")
+    verb = "converges" if settling.loss < 1e-6 else "falls steadily"
+    print(f"  from W = 0                 {verb} up to a rate of {settling.rate:.4g}, {end}")
+    print(f"                             (measured: {settling.loss:.2g} of the loss is left after {STEPS} steps)")
     print(f"fastest scale              {advice.best_scale:.4g}  ({advice.best_time:.4g} steps)")
     avoid = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in advice.avoid) or "none"
     print(f"scales to avoid            {avoid}  (ten times slower, of those from 0.001 to 10 |e||d|)")
@@ -318,17 +362,97 @@ def cite() -> None:
     )
 
 
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    options_metavar="[NET.safetensors | --decays ...] [OPTIONS]",
+)
+def explore(
+    context: typer.Context,
+    neurons: Annotated[int, typer.Option(help="Of a designed network.")] = 1000,
+    activation: Annotated[str, typer.Option(help="Of a designed network: a name, or a table.")] = "relu",
+    seed: Annotated[int, typer.Option(help="Of a designed network.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="PAGE.html", help="Where the page goes.")] = Path("explore.html"),
+) -> None:
+    """Write a page in which a network runs: push it, look inside, disturb it, watch it learn.
+
+    NET.safetensors with the snapshots that stand beside it (rni train --snapshots 40), or else a network designed for
+    --decays 0.99 0.9 [--scales 1 2].
+    """
+    if out.suffix not in (".html", ".htm"):
+        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .html")
+    given = list(takewhile(lambda argument: not argument.startswith("--"), context.args))
+    task = _lists(context.args[len(given) :], ("decays", "scales"))
+    if len(given) > 1 or (given and task):
+        raise InputError(f"{' '.join(context.args)}: unexpected; allowed: one network file, or --decays and --scales")
+    for name in ("neurons", "activation", "seed") if given else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise InputError(f"--{name}: given with {given[0]}; allowed: for a network to be designed")
+    require_writable(out)
+
+    from rni.pages import explore
+
+    if given:
+        file, series = _with_snapshots(Path(given[0]))
+        explore(file.network, out, name=Path(given[0]).name, snapshots=series, losses=file.losses)
+    else:
+        explore(_designed(task or {"decays": [0.99, 0.9]}, neurons, activation, seed), out)
+    print(f"wrote {out}: {out.stat().st_size / 1e6:.2g} MB")
+
+
 def main() -> None:
     """Run the command line: what the user can mend is one line on standard error and exit code 2."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it first: time to save
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()
     except (InputError, Diverged) as error:
         for line in str(error).splitlines():
             print(f"rni: {line}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if error.errno not in OF_THE_SYSTEM:
+            raise
+        if error.filename is None:  # standard output: nothing more can go there, not even at the exit
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"rni: {said(error)}; the same command goes on once that is mended", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("rni: interrupted", file=sys.stderr)
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _designed(task: dict[str, list[float]], neurons: int, activation: str, seed: int) -> "Network":
+    from rni.runs.specification import Specification
+
+    parts = {"neurons": neurons, "activation": _value(activation), "weights": "lowrank", "precision": "float64"}
+    drawn = Specification.parse({"seed": seed, "task": task, "network": parts}).build()
+
+    from rni.designing import design
+
+    return design(drawn.task, neurons, drawn.f, seed=seed).network
+
+
+def _with_snapshots(path: Path) -> "tuple[ReadNetwork, list[Snapshot]]":
+    """A network file, and the snapshots of the same training that stand beside it."""
+    from rni import files
+    from rni.pages.snapshots import beside, read
+    from rni.runs.specification import Specification
+
+    file = files.read(path)
+    trained = file.specification is not None and "training" in file.specification
+    if not trained or not beside(path).exists():
+        return file, []
+    series = read(beside(path), Specification.parse(file.specification).key())
+    if not series:
+        print(f"rni: warning: {beside(path)}: of another training; left out", file=sys.stderr)
+    return file, series
 
 
 def _polish(path: Path, context: typer.Context, out: Path) -> None:
@@ -409,18 +533,26 @@ def _match_threads(neurons: int) -> None:
         torch.set_num_threads(1)
 
 
-def _read_inputs(path: Path, channels: int) -> "np.ndarray":
+def _read_inputs(path: Path, channels: int) -> "Tensor":
     """Finite numbers, (batch, time, channels) or (time, channels)."""
     import numpy as np
 
+    from rni.files import real, require_file
+
+    require_file(path)
     try:
-        x = np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: {error}; allowed: an array of numbers written by numpy.save") from None
-    if x.dtype.kind not in "fiub" or x.ndim not in (2, 3) or not np.isfinite(x).all():
+        with path.open("rb") as file:
+            x = np.load(file, allow_pickle=False)
+    except Exception as error:  # numpy raises whatever its reader stumbles on
+        reason = type(error).__name__
+        raise InputError(f"{path}: can't be read ({reason}); allowed: an array written by numpy.save") from None
+    if not isinstance(x, np.ndarray):
+        raise InputError(f"{path}: several arrays; allowed: one, written by numpy.save")
+    fits = x.ndim in (2, 3) and x.shape[-1] == channels and x.size
+    if x.dtype.kind not in "fiub" or not fits or not np.isfinite(x).all():
         allowed = f"finite numbers, (batch, time, {channels}) or (time, {channels})"
         raise InputError(f"{path}: {x.dtype} of shape {x.shape}; allowed: {allowed}")
-    return x
+    return real(str(path), x)
 
 
 def _floats(flag: str, text: str) -> list[float]:
@@ -466,7 +598,7 @@ def _value(text: str) -> Any:
     """What a flag says: TOML, or a number as people write it (.5), or else text."""
     import tomllib
 
-    with suppress(tomllib.TOMLDecodeError, KeyError):
+    with suppress(ValueError, KeyError, RecursionError):  # what is no TOML, or nests too deeply for it
         return tomllib.loads(f"value = {text}")["value"]
     with suppress(ValueError):
         return float(text)
@@ -483,7 +615,10 @@ def _show_conditions(path: Path) -> None:
     w, e, d = (tensor.detach() for tensor in (net.recurrent.matrix(), net.encoders, net.decoders))
     report = is_generalizing_integrator(w, e, d, net.task.decays, net.task.scales)
     verdict = "a generalizing integrator" if report else "not a generalizing integrator"
-    print(f"{verdict}: largest error of a moment {report.moment_error:.2g}, allowed {report.tolerance:.2g}")
+    if report.moment_error == float("inf"):
+        print(f"{verdict}: a mode that grows is driven and read, eigenvalue {report.worst.eigenvalue:.6g}")
+    else:
+        print(f"{verdict}: largest error of a moment {report.moment_error:.2g}, allowed {report.tolerance:.2g}")
     print(f"rank {report.rank}, spectral radius {report.spectral_radius:.6g}")
     print(f"sequences of {shortest_guaranteed_duration(w)} steps guarantee generalisation at this rank")
     for mode in sorted(report.modes, key=lambda mode: -mode.residual)[:8]:
@@ -495,51 +630,63 @@ def _show_conditions(path: Path) -> None:
 def _show(analysis: "Analysis | RecordingAnalysis") -> None:
     from rni.analysis import Analysis
 
+    print(analysis.verdict)
     if isinstance(analysis, Analysis):
         _show_network(analysis)
     else:
         _show_recording(analysis)
     if analysis.populations is not None:
         print("populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in analysis.populations.items()))
-    if analysis.mixing is not None:
+    if analysis.mixing is not None and math.isfinite(analysis.mixing):
         print(f"mixed selectivity: {analysis.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)")
     for note in analysis.notes:
         print(f"note: {note}")
 
 
 def _show_network(analysis: "Analysis") -> None:
+    from rni.analysis.verdict import percent
+
     print(f"{analysis.neurons} neurons, {analysis.activation}, decays {_numbers(analysis.decays)}")
     for kind, errors in analysis.errors.items():
         for duration, by_channel in errors.items():
-            print(f"relative error, {kind}, {duration} steps: {'  '.join(f'{100 * e:.2f} %' for e in by_channel)}")
-    durations = (f"{t}{' or more' if t == analysis.tested else ''}" for t in analysis.durations)
-    print(f"integrates to within 10 % for: {'  '.join(durations)} steps")
+            print(f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}")
+    durations = (
+        f"{t} or more" if t == analysis.tested else f"{t} ({kind})"
+        for t, kind in zip(analysis.durations, analysis.limits, strict=True)
+    )
+    print(f"within 10 % for: {'  '.join(durations)} steps")
     source = "outputs" if analysis.readout == "given" else "currents (readout fitted)"
     print(f"effective decays, from the {source}: {_numbers(analysis.fitted_decays)}")
     if analysis.fitted_scales is not None:
         print(f"effective scales: {_numbers(analysis.fitted_scales)}")
     print(f"singular values: {_numbers(analysis.singular_values)} ... ({analysis.outliers} stand out)")
-    print(
-        f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
-        f"(by chance {analysis.null_ratio:.3g})"
-    )
-    print(
-        f"principal components of the currents: {analysis.components} for 99 % (effective number "
-        f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
-    )
-    print(f"currents linear in the integrals: {100 * analysis.linearity:.2f} % of the variance")
+    if math.isfinite(analysis.ratio):
+        print(
+            f"currents outside / inside {analysis.dimension} dimensions: r = {analysis.ratio:.3g} "
+            f"(by chance {analysis.null_ratio:.3g})"
+        )
+    if math.isfinite(analysis.participation):
+        print(
+            f"principal components of the currents: {analysis.components} for 99 % (effective number "
+            f"{analysis.participation:.3g}); r = {analysis.principal_ratio:.3g} for the first {analysis.dimension}"
+        )
+    if math.isfinite(analysis.linearity):
+        print(f"currents linear in the integrals: {percent(analysis.linearity)} of the variance")
 
 
 def _show_recording(analysis: "RecordingAnalysis") -> None:
+    from rni.analysis.verdict import percent
+
     print(
         f"recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps, "
         f"{analysis.channels} input channels"
     )
     print(f"effective decays: {_numbers(analysis.decays)}")
-    shares = "  ".join(f"{100 * share:.2f} %" for share in analysis.shares)
-    print(f"variance that each integral adds: {shares} (by chance {100 * analysis.chance:.2g} %)")
-    print(f"variance explained by integrals and present inputs: {100 * analysis.explained:.2f} %")
-    print(f"relative error of the integrals, read out of held-out activity: {_numbers(analysis.errors)}")
+    shares = "  ".join(map(percent, analysis.shares))
+    print(f"variance that each integral adds: {shares} (by chance {percent(analysis.chance)})")
+    print(f"variance explained by integrals and present inputs: {percent(analysis.explained)}")
+    errors = "  ".join(map(percent, analysis.errors))
+    print(f"relative error of the integrals, read out of held-out activity: {errors}")
     print(
         f"principal components of the activity: {analysis.components} for 99 % (effective number "
         f"{analysis.participation:.3g})"

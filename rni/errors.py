@@ -1,8 +1,27 @@
 """The errors a user can act on. Messages read `thing: value; allowed: ...`, in one line."""
 
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+LONGEST = 1000  # characters of a line
+
+
+def printable(text: str) -> str:
+    """In one line that can be shown: names in a file may be of any length and hold line breaks or escape sequences."""
+    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in _cut(text))
+    return _cut(escaped)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 3 :]}"
+
 
 class InputError(ValueError):
-    """A value, a file or a combination of options that can't be used, and what could be."""
+    """A value, a file or a combination of options that can't be used, and what could be; a line for each argument."""
+
+    def __str__(self) -> str:
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class Diverged(RuntimeError):
@@ -13,7 +32,22 @@ class Diverged(RuntimeError):
         self.step, self.loss, self.learning_rate, self.reference, self.losses = self.args
 
     def __str__(self) -> str:
+        cure = f"learning_rate: {self.learning_rate:.3g}; allowed: a smaller one"
+        if self.step == 0:
+            cure = "before anything was learned; allowed: smaller weights to start from"
         return (
             f"training diverged at step {self.step}: loss {self.loss:.3g} (a silent network has {self.reference:.3g}); "
-            f"learning_rate: {self.learning_rate:.3g}; allowed: a smaller one"
+            f"{cure}"
         )
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number from `least` on."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name}: {value!r}; allowed: a whole number from {least} on")
+
+
+def require_one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Refuse a name that is none of those allowed."""
+    if value not in (names := tuple(allowed)):
+        raise InputError(f"{name}: {value!r}; allowed: {', '.join(map(repr, names))}")

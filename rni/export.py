@@ -14,6 +14,8 @@ from rni.files import network_tensors, write_atomically, write_tensors
 from rni.network import Network
 from rni.rnn import RNN
 
+LARGEST = 2.1e9  # bytes: an ONNX file has no more than 2 GiB
+
 
 def to_torch(net: Network, path: Path) -> None:
     """The state dict of `torch.nn.ModuleDict({"rnn": RNN, "readout": Linear})`, as .pt or .safetensors."""
@@ -88,6 +90,8 @@ def to_onnx(net: Network, path: Path) -> None:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise InputError("onnx: not installed; allowed: with it, pip install 'rni[export]'") from None
+    if (size := 4 * net.neurons * (net.neurons + 2 * net.channels)) > LARGEST:
+        raise InputError(f"neurons: {net.neurons}, {size / 1e9:.1f} GB; allowed in ONNX: {LARGEST / 1e9} GB of weights")
     with torch.no_grad():
         standard = _standard(RNN.of(net))
     constants = {
@@ -98,6 +102,9 @@ def to_onnx(net: Network, path: Path) -> None:
         "offset": standard.offset,
         "factor": standard.factor,
     }
+    for name, v in constants.items():
+        if not bool(torch.isfinite(v.float()).all()):
+            raise InputError(f"{name}: beyond the range of float32; allowed in ONNX: smaller weights and slopes")
     parts = [numpy_helper.from_array(v.float().numpy(force=True), name) for name, v in constants.items()]
     parts.append(numpy_helper.from_array(np.array([1], dtype=np.int64), "direction"))
     affine = standard.function == "Affine"

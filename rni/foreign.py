@@ -5,7 +5,10 @@ bias_ih_l0, bias_hh_l0; without _l0 for a cell), its readout as the one other ma
 Arrays have the names in `NETWORK_ARRAYS`, or activity and inputs for a recording. Nothing is unpickled.
 """
 
+import pickle
 import re
+import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,19 +17,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rni import memory, weights
 from rni.activation import BUILT_IN, Activation, make
-from rni.errors import InputError
-from rni.files import load, read_tensors
+from rni.errors import InputError, printable
+from rni.files import load, read_tensors, real, require_file
 from rni.network import Network
 from rni.rnn import RNN, Recording
 from rni.task import Integration
-from rni.weights import Dale, Dense, LowRank, Weights
+from rni.weights import Dense
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
 PARAMETERS = ("slope", "threshold", "exponent")
 NETWORK_ARRAYS = (
-    *("recurrent", "recurrent_left", "recurrent_right", "signs", "encoders", "input_weights", "bias"),
-    *("decoders", "offset", "activation", *PARAMETERS, "decays", "scales"),
+    *(*weights.NAMES, "encoders", "input_weights", "bias", "decoders", "offset"),
+    *("activation", *PARAMETERS, "decays", "scales"),
 )
 RECORDING_ARRAYS = ("activity", "inputs")
 
@@ -49,7 +53,7 @@ def interpret(thing: Foreign, activation: str | Activation | None = None) -> RNN
     if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
         return from_module(nn.ModuleList(thing))
     if isinstance(thing, Mapping):
-        torch_names = any(_ending(name).startswith(("weight_hh", "weight_ih")) for name in thing)
+        torch_names = any(_ending(str(name)).startswith(("weight_hh", "weight_ih")) for name in thing)
         return from_state_dict(thing, activation) if torch_names else from_arrays(thing, activation)
     raise InputError(
         f"{type(thing).__name__}: can't be analysed; allowed: a Network, a torch.nn.RNN, (RNN, Linear), a state dict, "
@@ -60,8 +64,7 @@ def interpret(thing: Foreign, activation: str | Activation | None = None) -> RNN
 def read(path: str | Path, activation: str | None = None) -> RNN | Recording:
     """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz)."""
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_file(path)
     try:
         if path.suffix in (".pt", ".pth"):
             return from_state_dict(_load_state_dict(path), activation)
@@ -91,22 +94,24 @@ def from_module(module: nn.Module) -> RNN:
 
 def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> RNN:
     """The RNN in a state dict, with torch's default activation, tanh, if none is given: a state dict does not say."""
+    _require_names(tensors)
     assumed = ("activation tanh, torch's default: a state dict does not say which",) if activation is None else ()
     return _from_torch(tensors, activation or "tanh", assumed)
 
 
 def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes: tuple[str, ...] = ()) -> RNN:
     name = _recurrent_name(tensors)
-    prefix, layer = re.fullmatch(r"(.*)weight_hh(_l0)?", name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
+    prefix, layer = re.fullmatch(r"(?s)(.*)weight_hh(_l0)?", name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
     own = {key: f"{prefix}{key}{layer}" for key in ("weight_hh", "weight_ih", "bias_ih", "bias_hh")}
     if own["weight_ih"] not in tensors:
         raise InputError(f"{own['weight_ih']}: missing; {SUPPORTED}")
-    w = _tensor(name, tensors[name])
+    w = real(name, tensors[name])
     n = len(w)
-    bias = sum(
-        (_tensor(key, tensors[key]) for key in (own["bias_ih"], own["bias_hh"]) if key in tensors), w.new_zeros(n)
-    )
-    rest = {key: _tensor(key, value) for key, value in tensors.items() if key not in own.values()}
+    biases = {key: real(key, tensors[key]) for key in (own["bias_ih"], own["bias_hh"]) if key in tensors}
+    for key, value in biases.items():
+        if value.shape != (n,):
+            raise InputError(f"{key}: shape {tuple(value.shape)}; allowed: ({n},)")
+    rest = {key: real(key, value) for key, value in tensors.items() if key not in own.values()}
     readouts = [key for key, value in rest.items() if value.ndim == 2 and value.shape[1] == n]
     if len(readouts) > 1:
         raise InputError(
@@ -118,12 +123,12 @@ def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes:
         decoders = rest.pop(readouts[0]).T
         offset = rest.pop(re.sub(r"weight$", "bias", readouts[0]), None)
     if rest:
-        notes += (f"not part of the analysis: {', '.join(rest)}",)
+        notes += (printable(f"not part of the analysis: {', '.join(rest)}"),)
     return RNN(
         Dense(w),
-        _tensor(own["weight_ih"], tensors[own["weight_ih"]]),
+        real(own["weight_ih"], tensors[own["weight_ih"]]),
         make(activation),
-        bias,
+        sum(biases.values(), w.new_zeros(n)),
         decoders,
         offset,
         None,
@@ -140,12 +145,12 @@ def _recurrent_name(tensors: Mapping[str, Any]) -> str:
         if ending.startswith("weight_hr"):
             raise InputError(f"{key}: an RNN with projections; {SUPPORTED}")
         if re.fullmatch(r"weight_hh_l[1-9]\d*", ending):
-            raise InputError(f"{key}: an RNN of {int(ending[11:]) + 1} layers or more; {SUPPORTED}")
+            raise InputError(f"{key}: an RNN of 2 layers or more; {SUPPORTED}")
     found = [key for key, ending in endings.items() if ending in ("weight_hh_l0", "weight_hh")]
     if len(found) != 1:
         names = ", ".join(found or list(tensors)[:8]) or "nothing"
         raise InputError(f"{names}: {'several RNNs' if found else 'no recurrent weights (weight_hh_l0)'}; {SUPPORTED}")
-    shape = tuple(_tensor(found[0], tensors[found[0]]).shape)
+    shape = tuple(real(found[0], tensors[found[0]]).shape)
     kinds = {1: None, 3: "a GRU", 4: "an LSTM"}
     if len(shape) != 2 or not shape[1] or shape[0] % shape[1] or shape[0] // shape[1] not in kinds:
         raise InputError(f"{found[0]}: shape {shape}; {SUPPORTED}")
@@ -156,6 +161,7 @@ def _recurrent_name(tensors: Mapping[str, Any]) -> str:
 
 def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> RNN | Recording:
     """A network of `NETWORK_ARRAYS`, or a recording of activity and inputs."""
+    _require_names(arrays)
     given = set(arrays)
     allowed = RECORDING_ARRAYS if "activity" in given else NETWORK_ARRAYS
     if unknown := sorted(given - set(allowed)):
@@ -168,21 +174,31 @@ def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None =
             raise InputError(f"activation: {activation!r} for a recording; allowed: none")
         if "inputs" not in given:
             raise InputError("inputs: missing; allowed: activity with the inputs that it was recorded under")
-        return Recording(*(_tensor(name, arrays[name]) for name in RECORDING_ARRAYS))
-    tensors = {key: _tensor(key, value) for key, value in arrays.items() if key != "activation"}
-    weights = _weights(tensors)
+        return Recording(*(real(name, arrays[name]) for name in RECORDING_ARRAYS))
+    tensors = {key: real(key, value) for key, value in arrays.items() if key != "activation"}
+    recurrent = weights.from_tensors(tensors)
+    like = next(recurrent.parameters()).detach()
     if ("encoders" in given) == ("input_weights" in given):
         raise InputError(
             "encoders, input_weights: one of the two; allowed: encoders E, fed through W, or input_weights U, both "
             "(neurons, channels)"
         )
-    with torch.no_grad():
-        fed = weights(tensors["encoders"].T).T if "encoders" in given else tensors["input_weights"]
-    bias, task = tensors.get("bias", fed.new_zeros(weights.neurons)), None
-    if "decays" in given:
-        task = Integration(tensors["decays"].tolist(), tensors["scales"].tolist() if "scales" in given else None)
+    name = "encoders" if "encoders" in given else "input_weights"
+    fed, n = tensors[name].to(like), recurrent.neurons
+    if fed.ndim != 2 or len(fed) != n or not fed.shape[1]:
+        raise InputError(f"{name}: shape {tuple(fed.shape)}; allowed: ({n}, channels)")
+    if name == "encoders":
+        with torch.no_grad():
+            fed = recurrent(fed.T).T
+    numbers = {key: tensors[key] for key in ("decays", "scales") if key in given}
+    if any(values.ndim > 1 for values in numbers.values()) or list(numbers) == ["scales"]:
+        raise InputError(
+            "decays, scales: scales alone, or a matrix; allowed: decays (channels,), and scales beside them"
+        )
+    task = Integration(*(values.tolist() for values in numbers.values())) if numbers else None
     f = _activation(str(arrays["activation"]) if "activation" in given else None, activation, tensors)
-    return RNN(weights, fed, f.to(fed), bias, tensors.get("decoders"), tensors.get("offset"), task)
+    bias = tensors.get("bias", like.new_zeros(n))
+    return RNN(recurrent, fed, f, bias, tensors.get("decoders"), tensors.get("offset"), task)
 
 
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
@@ -191,47 +207,30 @@ def _activation(named: str | None, activation: str | Activation | None, tensors:
         raise InputError(f"activation: {named or 'missing'}; allowed: given once, {', '.join(BUILT_IN)}")
     kind = named or activation
     assert kind is not None
-    if parameters and not isinstance(kind, str):
-        raise InputError(f"{', '.join(parameters)}: given beside {kind!r}; allowed: in one of the two")
-    try:
-        return make(kind, **parameters)
-    except TypeError:
-        raise InputError(f"{', '.join(parameters)}: not a parameter of {kind}") from None
-
-
-def _weights(tensors: dict[str, Tensor]) -> Weights:
-    if {"recurrent_left", "recurrent_right"} <= set(tensors):
-        return LowRank(tensors["recurrent_left"], tensors["recurrent_right"])
-    if "recurrent" not in tensors:
-        raise InputError("recurrent: missing; allowed: W (neurons, neurons), or recurrent_left and recurrent_right")
-    return Dale(tensors["recurrent"], tensors["signs"]) if "signs" in tensors else Dense(tensors["recurrent"])
-
-
-def _tensor(name: str, values: Any) -> Tensor:
-    """Real numbers, at least float32."""
-    try:
-        tensor = torch.as_tensor(values).detach().cpu()
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{name}: {type(values).__name__}; allowed: an array of numbers") from None
-    if tensor.is_complex():
-        raise InputError(f"{name}: complex; allowed: real numbers")
-    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+    return make(kind, **parameters)
 
 
 def _ending(name: str) -> str:
-    return str(name).rsplit(".", 1)[-1]
+    return name.rsplit(".", 1)[-1]
+
+
+def _require_names(tensors: Mapping[Any, Any]) -> None:
+    for name in tensors:
+        if not isinstance(name, str):
+            raise InputError(f"a name: {type(name).__name__}; allowed: text, as in a state dict or an .npz file")
 
 
 def _load_state_dict(path: Path) -> Mapping[str, Any]:
     """Tensors only: a file that would have to run code to be read is refused."""
     allowed = "allowed: a state dict, as torch.save(model.state_dict(), path) writes"
+    _require_unpacked(path)
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of its own doubts, beside which the reason is lost
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever its reader stumbles on
-        with path.open("rb") as file:
-            whole = file.read(2) == b"PK"
+        more = isinstance(error, pickle.UnpicklingError) and zipfile.is_zipfile(path)
         reason = (
-            "holds more than tensors, perhaps a whole module" if whole else f"can't be read ({type(error).__name__})"
+            "holds more than tensors, perhaps a whole module" if more else f"can't be read ({type(error).__name__})"
         )
         raise InputError(f"{path}: {reason}; {allowed}") from None
     if isinstance(loaded, Mapping) and not any(isinstance(value, Tensor) for value in loaded.values()):
@@ -245,8 +244,19 @@ def _load_state_dict(path: Path) -> Mapping[str, Any]:
 
 
 def _load_arrays(path: Path) -> Mapping[str, Any]:
+    _require_unpacked(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except Exception:  # numpy raises whatever its reader stumbles on
         raise InputError(f"{path}: not an .npz file of numbers; allowed: arrays written by numpy.savez") from None
+
+
+def _require_unpacked(path: Path) -> None:
+    """Memory for what is in a zip file: zeros take a thousandth of their size in it."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            size = sum(member.file_size for member in file.infolist())
+    except Exception:  # not a zip, or a broken one, of which its reader will say so
+        return
+    memory.require(size, str(path), "a smaller file")

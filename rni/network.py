@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from rni import memory
 from rni.activation import Activation, make
 from rni.errors import InputError
 from rni.task import Integration
@@ -17,9 +18,11 @@ class Network(nn.Module):
     """A recurrent network with D channels, called like `torch.nn.RNN(batch_first=True)`: `h, h_n = net(x, h0)`.
 
     encoders, decoders: (neurons, channels). recurrent: a `Weights`, or W as (neurons, neurons). f: a name, an
-    `Activation` or an elementwise function. Vectors and f take the dtype and device of the recurrent weights.
+    `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights.
     """
 
+    encoders: nn.Parameter
+    decoders: nn.Parameter
     active: Tensor | None
 
     def __init__(
@@ -31,15 +34,17 @@ class Network(nn.Module):
         f: str | Activation | Callable[[Tensor], Tensor] = "relu",
     ):
         super().__init__()
+        if not isinstance(task, Integration):
+            raise InputError(f"task: {task!r}; allowed: an Integration")
         self.task = task
-        self.recurrent = recurrent if isinstance(recurrent, Weights) else Dense(recurrent)
+        self.recurrent = recurrent if isinstance(recurrent, Weights) else Dense(_real("recurrent", recurrent))
         like = next(self.recurrent.parameters())
         shape = (self.neurons, self.channels)
         for name, vectors in (("encoders", encoders), ("decoders", decoders)):
-            if vectors.shape != shape:
+            if _real(name, vectors).shape != shape:
                 raise InputError(f"{name}: shape {tuple(vectors.shape)}; allowed: {shape}, (neurons, channels)")
-        self.encoders = nn.Parameter(encoders.detach().to(like, copy=True))
-        self.decoders = nn.Parameter(decoders.detach().to(like, copy=True))
+            own = vectors.detach().to(like, copy=True, memory_format=torch.contiguous_format)
+            self.register_parameter(name, nn.Parameter(own))
         self.f = make(f).to(like)
         for name, values in self.f.named_buffers():
             if values.ndim and len(values) != self.neurons:
@@ -111,6 +116,8 @@ class Network(nn.Module):
             raise InputError(f"activation: {self.f.name!r}; allowed: 'relu' or 'tanh', the two that torch.nn.RNN has")
         if self.active is not None:
             raise InputError("network: has silenced neurons; allowed: a whole network")
+        needed = 2 * self.encoders.element_size() * self.neurons**2  # W, and torch.nn.RNN's own
+        memory.require(needed, f"neurons: {self.neurons}", "a smaller network, because torch.nn.RNN has a full matrix")
         options = {"dtype": self.dtype, "device": self.encoders.device}
         rnn = nn.RNN(self.channels, self.neurons, nonlinearity=self.f.name, bias=False, batch_first=True, **options)
         readout = nn.Linear(self.neurons, self.channels, bias=False, **options)
@@ -136,11 +143,12 @@ class Network(nn.Module):
         weights = rnn.state_dict()
         w, fed = weights["weight_hh_l0"], weights["weight_ih_l0"]
         encoders = torch.linalg.lstsq(w.double(), fed.double(), driver="gelsd").solution
-        residual = float((w.double() @ encoders - fed).norm() / fed.norm())
+        encoders = encoders.to(w)
+        residual = float((w.double() @ encoders.double() - fed).norm() / fed.norm())
         if not residual <= tolerance:
             raise InputError(
-                f"weight_ih: {residual:.2g} of it lies outside the range of weight_hh; allowed: {tolerance:.2g}, "
-                "because the paper's network feeds its inputs through W"
+                f"weight_ih: {residual:.2g} of it lies outside the range of weight_hh in {w.dtype}; "
+                f"allowed: {tolerance:.2g}, because the paper's network feeds its inputs through W"
             )
         return cls(task, encoders, readout.weight.detach().T, w, rnn.nonlinearity)
 
@@ -158,3 +166,10 @@ class Network(nn.Module):
                 f"initial: shape {tuple(initial.shape)}; allowed: (1, {len(inputs)}, {self.neurons}), as torch.nn.RNN"
             )
         return inputs, initial[0]
+
+
+def _real(name: str, values: Tensor) -> Tensor:
+    if not isinstance(values, Tensor) or not values.is_floating_point():
+        found = str(values.dtype) if isinstance(values, Tensor) else type(values).__name__
+        raise InputError(f"{name}: {found}; allowed: a tensor of real numbers, float32 or float64")
+    return values

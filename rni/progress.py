@@ -15,6 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rni.atomic import alive, me, write_atomically
+from rni.errors import InputError
+
 if TYPE_CHECKING:
     from rich.console import Group
 
@@ -24,13 +27,12 @@ if TYPE_CHECKING:
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REPORT_EVERY = 0.5  # seconds between reports of a worker
-SILENT = 60.0  # seconds after which a worker on another machine is taken for dead
 
 
 @contextmanager
 def training_progress(steps: int) -> "Iterator[Callback]":
     """A callback for training that shows step, loss and time left on standard error."""
-    print(f"training for {steps} steps", file=sys.stderr, flush=True)
+    _say(f"training for {steps} steps")
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -45,14 +47,22 @@ def training_progress(steps: int) -> "Iterator[Callback]":
     first: int | None = None
 
     def line(step: int, loss: float, net: object) -> None:
-        nonlocal last, first
+        nonlocal begun, last, first
         first = step if first is None else first
         now = time.monotonic()
-        if now - last >= LINE_EVERY and step > first:
+        if step == first:  # it may have taken a while: what follows is quick, or each step is slow
+            last = begun = now
+            _say(f"step {step}/{steps}  loss {loss:.3g}")
+        elif now - last >= LINE_EVERY:
             last, left = now, (now - begun) * (steps - step) / (step - first)
-            print(f"step {step}/{steps}  loss {loss:.3g}  {left:.0f} s left", file=sys.stderr, flush=True)
+            _say(f"step {step}/{steps}  loss {loss:.3g}  {left:.0f} s left")
 
     yield line
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # a run is worth more than its progress: the log may be on a disk that is full
+        print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class Status:
 @contextmanager
 def reported(root: Path, key: str, label: str, steps: int) -> "Iterator[Callback]":
     """A callback for training in a worker, by which `statuses` elsewhere know what it does."""
-    path = root / "status" / f"{platform.node()}-{os.getpid()}-{threading.get_native_id()}.json"
+    path = root / "status" / f"{me()}.json"
     last = time.monotonic()
 
     def write(step: int, loss: float | None) -> None:
@@ -96,7 +106,32 @@ def reported(root: Path, key: str, label: str, steps: int) -> "Iterator[Callback
     try:
         yield report
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def signed(root: Path) -> Iterator[str]:
+    """A file by which workers know the store of who asks them; no name where it can't be written."""
+    sign = root / "status" / f"{me()}.sign"
+    try:
+        write_atomically(sign, b"")
+    except OSError:  # a store to read from only
+        yield ""
+        return
+    try:
+        yield sign.name
+    finally:
+        with suppress(OSError):
+            sign.unlink(missing_ok=True)
+
+
+def require_sign(root: Path, sign: str) -> None:
+    """Refuse, before the work, to compute for somebody who would never see the result."""
+    # listing sees at once what another machine wrote over NFS
+    if sign and not ((root / "status").is_dir() and sign in os.listdir(root / "status")):
+        host = platform.node()
+        raise InputError(f"{root}: on {host} it is another folder; allowed: a folder that all workers share")
 
 
 def statuses(root: Path) -> list[Status]:
@@ -111,28 +146,16 @@ def statuses(root: Path) -> list[Status]:
 def remove_stale(root: Path) -> None:
     """Forget what workers that are dead were doing."""
     for path in (root / "status").glob("*"):
-        if not _alive(path):
-            path.unlink(missing_ok=True)
-
-
-def _alive(path: Path) -> bool:
-    host, _, rest = path.stem.rpartition("-")[0].rpartition("-")
-    try:
-        if host != platform.node():
-            return time.time() - path.stat().st_mtime < SILENT
-        os.kill(int(rest), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
+        with suppress(OSError):  # another user's, or gone
+            if not alive(path.stem, path):
+                path.unlink(missing_ok=True)
 
 
 @contextmanager
 def runs_progress(specifications: "Sequence[Specification]", root: Path) -> "Iterator[Callable[[Outcome], None]]":
     """What `compute_all` calls with each outcome; shows on standard error how far the runs are until it is left."""
     progress = RunsProgress(specifications, root)
-    print(f"{progress.total} runs, {len(progress.stored)} of them in the store", file=sys.stderr, flush=True)
+    _say(f"{progress.total} runs, {len(progress.stored)} of them in the store")
     with _live(progress) if sys.stderr.isatty() else _lines(progress):
         yield progress.settle
 
@@ -149,7 +172,7 @@ class RunsProgress:
         self.stored = {key for key in costs if Store(root).has(key)}
         self.costs = {key: value for key, value in costs.items() if key not in self.stored}
         self.open = dict(self.costs)
-        self.say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
+        self.say: Callable[[str], None] = _say
 
     def settle(self, outcome: "Outcome") -> None:
         """Count a run, and say so in a line unless it was in the store."""
@@ -162,7 +185,9 @@ class RunsProgress:
 
     def running(self) -> list[Status]:
         """What live workers do for us."""
-        return [status for status in statuses(self.root) if status.key in self.open and _alive(status.path)]
+        return [
+            status for status in statuses(self.root) if status.key in self.open and alive(status.path.stem, status.path)
+        ]
 
     def fraction(self, running: list[Status]) -> float:
         """Of the work that was not in the store, how much is done."""
@@ -186,7 +211,7 @@ def _lines(progress: RunsProgress) -> Iterator[None]:
     def say(line: str) -> None:
         nonlocal last
         last = time.monotonic()
-        print(line, file=sys.stderr, flush=True)
+        _say(line)
 
     def watch() -> None:
         while not over.wait(min(1.0, LINE_EVERY)):

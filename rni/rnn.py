@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.activation import Activation
+from rni.activation import Activation, make
 from rni.errors import InputError
+from rni.files import real
 from rni.network import Network
 from rni.task import Integration
 from rni.weights import Weights
@@ -44,17 +45,24 @@ class RNN:
             raise InputError(f"bias: shape {tuple(self.bias.shape)}; allowed: ({n},)")
         if self.decoders is not None and (self.decoders.ndim != 2 or len(self.decoders) != n):
             raise InputError(f"decoders: shape {tuple(self.decoders.shape)}; allowed: ({n}, outputs)")
+        outputs = () if self.decoders is None else self.decoders.shape[1:]
+        if self.offset is not None and self.offset.shape != outputs:
+            raise InputError(f"offset: shape {tuple(self.offset.shape)}; allowed: {tuple(outputs)}, as outputs")
+        parameters = {f"{self.f.name}.{key}": values for key, values in self.f.named_buffers()}
+        for name, values in parameters.items():
+            if values.ndim and len(values) != n:
+                raise InputError(f"{name}: {len(values)} values; allowed: 1 or {n}")
         if self.task is not None and self.task.channels != self.channels:
             raise InputError(f"decays: {self.task.channels}; allowed: {self.channels}, one for each input channel")
         like = next(self.recurrent.parameters()).detach()
         tensors = {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
         weights = (("recurrent", values) for values in self.recurrent.parameters())  # W may be too large to form
-        for name, values in (*weights, *tensors.items()):
+        for name, values in (*weights, *tensors.items(), *parameters.items()):
             if not bool(torch.isfinite(values).all()):
                 raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
         for name, values in tensors.items():
             object.__setattr__(self, name, values.to(like))
-        self.f.to(like)
+        object.__setattr__(self, "f", make(self.f).to(like))
 
     @classmethod
     @torch.no_grad()
@@ -108,7 +116,7 @@ class Recording:
     inputs: Tensor
 
     def __init__(self, activity: Tensor | np.ndarray, inputs: Tensor | np.ndarray):
-        activity, inputs = torch.as_tensor(activity), torch.as_tensor(inputs)
+        activity, inputs = real("activity", activity), real("inputs", inputs)
         for name, values in (("activity", activity), ("inputs", inputs)):
             if values.ndim not in (2, 3) or not values.numel():
                 raise InputError(f"{name}: shape {tuple(values.shape)}; allowed: (trials, time, n) or (time, n)")

@@ -1,12 +1,13 @@
 r"""The task: map D input signals to their decaying integrals (section 2). Signals are (batch, time, channels)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from rni.errors import InputError
+from rni.errors import InputError, require_whole
 from rni.quasirandom import shifted_points
 from rni.theory.moments import full_covariance
 
@@ -19,8 +20,8 @@ class Integration:
     scales: tuple[float, ...]
 
     def __init__(self, decays: Sequence[float] | float, scales: Sequence[float] | float | None = None):
-        decays = _floats(decays)
-        scales = (1.0,) * len(decays) if scales is None else _floats(scales)
+        decays = _floats("decays", decays)
+        scales = (1.0,) * len(decays) if scales is None else _floats("scales", scales)
         if not decays or not all(0 <= decay <= 1 for decay in decays):
             raise InputError(f"Integration.decays: {list(decays)}; allowed: one or more numbers between 0 and 1")
         if len(scales) != len(decays):
@@ -66,8 +67,10 @@ def white_noise(
     """Independent N(0, 1) inputs, the paper's training and test signals.
 
     With `even`, each sequence is white noise still, but the batch covers their space evenly (quasi-random points, all
-    shifted by one random vector): averages over the batch have less noise.
+    shifted by one random vector): averages over the batch have less noise. Beyond 21201 numbers a sequence there are no
+    such points, and the sequences are independent.
     """
+    _check_sizes(batch, duration, channels)
     if not even:
         return torch.randn(batch, duration, channels, generator=generator, dtype=dtype)
     unit = shifted_points(batch, duration * channels, generator).clamp(min=2.0**-54)
@@ -96,6 +99,9 @@ def pulses(
     batch: int, duration: int, channels: int, probability: float = 0.05, generator: Generator | None = None
 ) -> Tensor:
     """Sparse pulses, N(0, 1) with the given probability and 0 otherwise (Fig 1B)."""
+    _check_sizes(batch, duration, channels)
+    if not 0 <= probability <= 1:
+        raise InputError(f"probability: {probability!r}; allowed: a number between 0 and 1")
     noise = torch.randn(batch, duration, channels, generator=generator)
     return noise * (torch.rand(batch, duration, channels, generator=generator) < probability)
 
@@ -118,6 +124,7 @@ def bursts(
     after the last one kept. Inside a burst each input is the burst's sign with probability `density`; outside, +1 and
     -1 each with probability `background`. Channels are independent.
     """
+    _check_sizes(batch, duration, channels)
     inputs = torch.zeros(batch * channels, duration)
     quiet = torch.rand(batch * channels, duration, generator=generator)
     inputs[quiet < background] = -1.0
@@ -135,5 +142,20 @@ def bursts(
     return inputs.view(batch, channels, duration).transpose(1, 2).contiguous()
 
 
-def _floats(values: Sequence[float] | float) -> tuple[float, ...]:
-    return (float(values),) if isinstance(values, (int, float)) else tuple(float(v) for v in values)
+def _floats(name: str, values: Any) -> tuple[float, ...]:
+    """One number, or several, of Python, NumPy or torch."""
+    several = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+    numbers: Iterable[Any] = values if several else [values]
+    try:
+        if isinstance(values, str):
+            raise TypeError
+        return tuple(float(number) for number in numbers)
+    except (TypeError, ValueError, RuntimeError):
+        shape = getattr(values, "shape", None)
+        found = repr(values) if shape is None else f"shape {tuple(shape)}"
+        raise InputError(f"Integration.{name}: {found}; allowed: one or more numbers") from None
+
+
+def _check_sizes(batch: int, duration: int, channels: int) -> None:
+    for name, size in (("batch", batch), ("duration", duration), ("channels", channels)):
+        require_whole(name, size, 1)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from rni import memory
 from rni.errors import InputError
 
 FEW = 64  # states, for which a product is fastest the other way round
@@ -37,6 +38,10 @@ class Weights(nn.Module, ABC):
         return None
 
     @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the form is made of, by the names it has in files: `from_tensors` makes the same form again."""
+
+    @abstractmethod
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
         r"""$W \leftarrow W - \eta\, l^\dagger r$ for a gradient left.T @ right, and back to the form's constraint."""
 
@@ -49,9 +54,11 @@ class Dense(Weights):
 
     def __init__(self, value: Tensor):
         super().__init__()
-        if value.ndim != 2 or value.shape[0] != value.shape[1]:
+        if value.ndim != 2 or value.shape[0] != value.shape[1] or not len(value):
             raise InputError(f"recurrent: shape {tuple(value.shape)}; allowed: (neurons, neurons)")
-        self.value = nn.Parameter(value.detach().clone())
+        _check_dtype("recurrent", value)
+        # row by row in memory, however it came: optimisers read it with gradients of that order
+        self.value = nn.Parameter(value.detach().clone(memory_format=torch.contiguous_format))
         self.neurons = len(value)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
@@ -64,6 +71,9 @@ class Dense(Weights):
 
     def matrix(self) -> Tensor:
         return self.value
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"recurrent": self.value}
 
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
@@ -83,6 +93,9 @@ class Dale(Dense):
         self.register_buffer("signs", signs.to(value.dtype))
         self.project_()
 
+    def tensors(self) -> dict[str, Tensor]:
+        return {**super().tensors(), "signs": self.signs}
+
     @torch.no_grad()
     def project_(self) -> None:
         """Set to 0 every weight whose sign is not its column's: the paper's projection after each step."""
@@ -101,11 +114,16 @@ class LowRank(Weights):
 
     def __init__(self, left: Tensor, right: Tensor, tolerance: float = 1e-8, room: int = 32):
         super().__init__()
-        if left.ndim != 2 or left.shape != right.shape:
+        if left.ndim != 2 or left.shape != right.shape or not len(left):
             raise InputError(
                 f"recurrent_left: shape {tuple(left.shape)}, recurrent_right: shape {tuple(right.shape)}; "
                 "allowed: both (neurons, rank)"
             )
+        if left.dtype != right.dtype:
+            raise InputError(f"recurrent_left, recurrent_right: {left.dtype}, {right.dtype}; allowed: the same of both")
+        _check_dtype("recurrent_left", left)
+        if not (0 <= tolerance < 1 and 0 <= room < float("inf")):
+            raise InputError(f"tolerance, room: {tolerance}, {room}; allowed: from 0 to below 1, and from 0")
         # each column in one piece of memory, in which products with few states are fastest
         self.left, self.right = (nn.Parameter(torch.cat([factor.detach().T]).T) for factor in (left, right))
         self.neurons, self.tolerance, self.room = len(left), tolerance, room
@@ -119,10 +137,17 @@ class LowRank(Weights):
         return reduced @ self.right.T if onto is None else onto.addmm_(reduced, self.right.T)
 
     def matrix(self) -> Tensor:
+        allowed = "a smaller network, where W has to be formed"
+        memory.require(self.neurons**2 * self.left.element_size(), f"neurons: {self.neurons}", allowed)
         return self.left @ self.right.T
 
     def factors(self) -> tuple[Tensor, Tensor]:
         return self.left, self.right
+
+    def tensors(self) -> dict[str, Tensor]:
+        limits = {"tolerance": self.tolerance, "room": self.room}
+        limits = {name: torch.tensor(value, dtype=torch.float64) for name, value in limits.items()}
+        return {"recurrent_left": self.left, "recurrent_right": self.right, **limits}
 
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
@@ -176,6 +201,43 @@ def _take_rank(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_:
     for name, factor in (("left", weights.left), ("right", weights.right)):
         if prefix + name in saved:
             factor.data = factor.new_empty(*saved[prefix + name].shape[1:], weights.neurons).T
+
+
+NAMES = ("recurrent", "signs", "recurrent_left", "recurrent_right", "tolerance", "room")
+
+
+def from_tensors(tensors: Mapping[str, Tensor]) -> Weights:
+    """The form that gave these tensors by `Weights.tensors`; those of other names are left alone.
+
+    Files of before have no `tolerance` and `room`.
+    """
+    given = {name: tensors[name] for name in NAMES if name in tensors}
+    match sorted(given.keys() - {"tolerance", "room"}):
+        case ["recurrent_left", "recurrent_right"]:
+            limits = {name: _number(name, given[name]) for name in ("tolerance", "room") if name in given}
+            return LowRank(given["recurrent_left"], given["recurrent_right"], **limits)
+        case ["recurrent"] if len(given) == 1:
+            return Dense(given["recurrent"])
+        case ["recurrent", "signs"] if len(given) == 2:
+            dale = Dale(given["recurrent"], given["signs"])
+            if not torch.equal(dale.matrix(), given["recurrent"]):
+                raise InputError("recurrent: against Dale's law; allowed: each column of its sign in `signs`")
+            return dale
+    raise InputError(
+        f"{', '.join(given) or 'recurrent'}: {'do not make up a matrix' if given else 'missing'}; allowed: recurrent W "
+        "(neurons, neurons), alone or with signs (neurons,), or recurrent_left and recurrent_right (neurons, rank)"
+    )
+
+
+def _number(name: str, value: Tensor) -> Any:
+    if value.numel() != 1 or not 0 <= float(value) < float("inf"):
+        raise InputError(f"{name}: {value.numel()} values, or negative; allowed: one number from 0")
+    return int(value) if name == "room" else float(value)
+
+
+def _check_dtype(name: str, values: Tensor) -> None:
+    if not values.is_floating_point():
+        raise InputError(f"{name}: {values.dtype}; allowed: floating-point numbers, torch.float32 or torch.float64")
 
 
 def random_matrix(

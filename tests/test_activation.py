@@ -1,8 +1,10 @@
 import pytest
 import torch
 
-from rni import InputError
-from rni.activation import BUILT_IN, Activation, make
+from rni import RNN, InputError, Integration, Network, design, load, save
+from rni.activation import BUILT_IN, Activation, RectifiedPower, Sigmoid, make
+from rni.foreign import from_arrays, from_state_dict
+from rni.weights import Dense
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -40,3 +42,64 @@ def test_thresholds_may_differ_between_neurons():
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(InputError, match=r"'relux'; allowed: linear, relu, sigmoid"):
         make("relux")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_parameters_have_the_precision_of_the_network(dtype):
+    thresholds = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64) / 3
+    net = Network(
+        Integration(0.9), *torch.ones(2, 3, 1), torch.zeros(3, 3, dtype=dtype), Sigmoid(slope=0.1, threshold=thresholds)
+    )
+    assert torch.equal(net.f.slope, torch.tensor(0.1, dtype=dtype))
+    assert torch.equal(net.f.threshold, thresholds.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_parameters_come_back_from_a_file_to_the_last_bit(tmp_path, dtype):
+    f = Sigmoid(slope=0.1, threshold=torch.rand(3, dtype=torch.float64))
+    net = Network(Integration(0.9), *torch.ones(2, 3, 1), torch.zeros(3, 3, dtype=dtype), f)
+    save(net, tmp_path / "net.safetensors")
+    again = load(tmp_path / "net.safetensors").f
+    assert all(torch.equal(again.get_buffer(name), value) for name, value in net.f.named_buffers())
+
+
+def test_an_activation_given_is_never_changed(generator):
+    f, module = Sigmoid(), torch.nn.PReLU()
+    vectors = torch.randn(2, 6, 1, generator=generator, dtype=torch.float64)
+    half, double = (torch.zeros(6, 6, dtype=dtype) for dtype in (torch.float32, torch.float64))
+    net = Network(Integration(0.9), *vectors, half, f)
+    Network(Integration(0.9), *vectors, double, module)
+    Network(Integration(0.9), *vectors, double, net.f)
+    RNN(Dense(double), vectors[0], net.f, double[0])
+    from_arrays({"recurrent": double, "input_weights": vectors[0]}, net.f)
+    from_state_dict({"weight_hh": double, "weight_ih": vectors[0]}, net.f)
+    design(Integration(0.8), 200, net.f)
+    assert f.threshold.dtype == torch.float64
+    assert net.f.threshold.dtype == torch.float32
+    assert module.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("exponent", [1.0, 0.5, -2.0, torch.tensor([2.0, 1.0])])
+def test_a_rectified_power_has_an_exponent_above_one(exponent):
+    """At 1 and below, 0^(p - 1) would give neurons that are silent a slope."""
+    with pytest.raises(InputError, match=r"rectified_power\.exponent: .*; allowed: above 1"):
+        RectifiedPower(exponent)
+    assert RectifiedPower(1.01).derivative(torch.tensor([-1.0, 0.0])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: make("sigmoid", threshold=float("nan")), r"sigmoid\.threshold: NaN or infinite"),
+        (lambda: make("sigmoid", slope="steep"), r"sigmoid\.slope: 'steep'; allowed: a number or \(neurons,\)"),
+        (lambda: make("sigmoid", slope=torch.ones(2, 2)), r"sigmoid\.slope: shape \(2, 2\)"),
+        (lambda: make("softplus", slope=0.0), r"softplus\.slope: 0; allowed: any other"),
+        (lambda: make("sigmoid", slop=3.0), "slop: not a parameter of sigmoid; allowed: slope, threshold"),
+        (lambda: make("relu", slope=3.0), "slope: not a parameter of relu; allowed: none"),
+        (lambda: make(torch.sin, slope=3.0), "slope: given beside"),
+        (lambda: make(3.0), "activation: 3.0; allowed: linear, relu"),
+    ],
+)
+def test_parameters_that_make_no_activation_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        given()

@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 import torch
 
 import rni
 from rni.analysis.extremes import circle_maxima, relu_maxima, shared_axes_bound
+from rni.theory import multiplexed
 from rni.weights import LowRank
 
 ROUGH = 3e-3
@@ -87,6 +89,70 @@ def test_exact_designs_are_certified_to_rounding_for_any_number_of_channels(chan
     assert all(error <= bound for error, bound in zip(errors, certificate.bounds, strict=True))
 
 
+def mixed_network(seed, dtype, activation):
+    """An exact integrator with encoders of all sizes, its channels mixed in the factors of W, rounded to the dtype."""
+    rng = np.random.default_rng(seed)
+    channels = int(rng.integers(2, 4))
+    e, d = torch.as_tensor(rng.normal(size=(2, 40, channels)) * 10.0 ** rng.uniform(-4, 4, (2, 1, channels)))
+    decays, scales = rng.uniform(0.3, 0.95, channels).tolist(), (10.0 ** rng.uniform(-2, 2, channels)).tolist()
+    left, right = multiplexed(e, d, decays, scales)
+    first, second = (np.linalg.qr(rng.normal(size=(channels, channels)))[0] for _ in range(2))
+    mixing = torch.as_tensor(first * 10.0 ** rng.uniform(-4, 4, channels) @ second)
+    left, right = left @ mixing, right @ torch.linalg.inv(mixing).T
+    if activation == "relu":  # [v]_+ - [-v]_+ = v
+        e, d, left, right = (
+            torch.cat([e, -e]) / 2,
+            torch.cat([d, -d]),
+            torch.cat([left, -left]),
+            torch.cat([right, -right]),
+        )
+    weights = LowRank(left.to(dtype), right.to(dtype))
+    return rni.Network(rni.Integration(decays, scales), e, d, weights, activation)
+
+
+@pytest.mark.parametrize("activation", ["linear", "relu"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rounding_that_leaks_between_mixed_channels_stays_below_the_certificate(dtype, activation):
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(8, 60, 3))
+    ratios = []
+    for seed in (13, 233, 241, *range(20 if activation == "linear" else 3)):
+        net = mixed_network(seed, dtype, activation)
+        try:
+            certificate = rni.certify(net)
+        except rni.InputError:  # of the small channels rounding has left nothing
+            continue
+        inputs = torch.as_tensor(signs[..., : net.channels], dtype=dtype)
+        with torch.no_grad():
+            errors = (net.outputs(inputs).double() - net.task.targets(inputs.double())).abs().amax((0, 1))
+        if max(certificate.bounds) < float("inf"):
+            ratios += (errors / torch.tensor(certificate.bounds)).tolist()
+    assert max(ratios) <= 1
+    assert max(ratios) > 1e-3  # the bound is not so wide that it says nothing
+
+
+def test_rounding_is_part_of_the_estimate_for_smooth_networks_in_single_precision():
+    wide, narrow = (designed((0.8,), "sigmoid", 400, dtype=dtype) for dtype in (torch.float32, torch.float64))
+    single, double = rni.certify(wide), rni.certify(narrow)
+    step = (
+        wide.neurons * torch.finfo(torch.float32).eps / 2 * wide.decoders.detach().abs().sum()
+    )  # activities are up to 1
+    assert single.output_residuals[0] - double.output_residuals[0] > 0.1 * float(step)
+    assert max(single.relative) < 2 * max(double.relative)
+
+
+@pytest.mark.parametrize("activation", ["relu", "sigmoid"])
+@pytest.mark.parametrize(
+    ("decay", "scale", "why"), [(1.0, 1.0, "at decay 1"), (0.8, 0.0, "relative to the integrals"), (0.8, 1e-310, "")]
+)
+def test_an_infinite_bound_is_never_called_certified(activation, decay, scale, why):
+    net = designed((0.8,), activation, 400)
+    other = rni.Integration(decay, scale)
+    text = str(rni.certify(rni.Network(other, net.encoders, net.decoders, net.recurrent, net.f)))
+    assert text.startswith("no bound")
+    assert why in text
+    assert "below inf" not in text
+
+
 def test_largest_residual_on_the_circle_is_that_of_a_fine_grid(generator):
     left, weights, wanted = (torch.randn(shape, generator=generator).double() for shape in ((30, 2), (30, 4), (4, 2)))
     weights = weights / 30
@@ -131,6 +197,8 @@ def test_bound_does_not_depend_on_how_the_rank_d_matrix_is_written():
     assert other.bounds == pytest.approx(certificate.bounds, rel=1e-6)
     assert certificate.rigorous
     assert not other.rigorous
+    single = rni.certify(rni.Network(net.task, net.encoders, net.decoders, net.recurrent.matrix().float(), "relu"))
+    assert single.bounds == pytest.approx(certificate.bounds, rel=0.1)
 
 
 def test_what_has_no_certificate_is_refused(small):
@@ -139,6 +207,15 @@ def test_what_has_no_certificate_is_refused(small):
     net = designed((0.9,))
     with pytest.raises(rni.InputError, match="silenced"):
         rni.certify(net.silenced([0]))
+    nothing, few = torch.zeros(100, 100).double(), torch.ones(1, 2).double()
+    with pytest.raises(rni.InputError, match="W of rank 0; allowed: 1"):
+        rni.certify(rni.Network(net.task, net.encoders, net.decoders, nothing, "relu"))
+    with pytest.raises(rni.InputError, match="W of rank 0; allowed: 1"):
+        rni.certify(rni.Network(net.task, net.encoders, net.decoders, LowRank(nothing[:, :0], nothing[:, :0])))
+    with pytest.raises(rni.InputError, match="W of rank 1; allowed: 2"):
+        rni.certify(rni.Network(rni.Integration([0.9, 0.8]), few, few, torch.ones(1, 1).double(), "relu"))
+    with pytest.raises(rni.InputError, match="encoders has NaN"):
+        rni.certify(rni.Network(net.task, net.encoders * torch.nan, net.decoders, net.recurrent, "relu"))
     blind = rni.Network(net.task, net.encoders, net.decoders, LowRank(net.encoders, 0 * net.encoders), "relu")
     with pytest.raises(rni.InputError, match="blind"):
         rni.certify(blind)

@@ -1,9 +1,10 @@
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -120,6 +121,13 @@ def test_train_analyze_simulate_export(rni, trained, tmp_path):
     torch.testing.assert_close(modules["readout"](modules["rnn"](inputs)[0]), net.outputs(inputs))
 
 
+def test_a_designed_network_is_simulated_though_it_was_not_trained(rni, tmp_path):
+    assert rni("design", "--decays", "0.9", "--neurons", "40", "--out", "net.safetensors")[0] == 0
+    np.save(tmp_path / "x.npy", np.ones((5, 1), dtype=">f4"))
+    code, _, err = rni("simulate", "net.safetensors", "--inputs", "x.npy", "--out", "y.npy")
+    assert (code, err) == (0, "")
+
+
 def test_flags_override_the_file(rni, config, tmp_path):
     out = tmp_path / "net.safetensors"
     flags = ["--neurons", "50", "--training.steps=3", "--activation", "linear", "--decays", "[0.5]", "--seed", "9"]
@@ -138,6 +146,18 @@ def test_flags_override_the_file(rni, config, tmp_path):
         (["train", "run.toml", "five"], "rni: five: unexpected"),
         (["train", "none.toml"], "rni: none.toml: no such file"),
         (["train", "x.npy"], "rni: x.npy: "),
+        (["train", "run.toml", "--neurons", "9" * 5000], "rni: Specification.network.neurons: "),
+        (["train", "run.toml", "--neurons", "[" * 5000], "rni: Specification.network.neurons: '[[["),
+        (["train", "a\nb\x1b[31m.toml"], "rni: a\\nb\\x1b[31m.toml: no such file"),
+        (["train", "x" * 5000], "rni: xxx"),
+        (["analyze", "."], "rni: .: a folder; allowed: a file that can be read"),
+        (["analyze", "x" * 5000], "rni: xxx"),
+        (["simulate", "net.safetensors", "--inputs", ".", "--out", "y.npy"], "rni: .: a folder"),
+        (["simulate", "net.safetensors", "--inputs", "giant.npy", "--out", "y.npy"], "rni: giant.npy: can't be read"),
+        (
+            ["simulate", "net.safetensors", "--inputs", "empty.npy", "--out", "y.npy"],
+            "rni: empty.npy: float64 of shape",
+        ),
         (["analyze", "none.safetensors"], "rni: none.safetensors: no such file"),
         (["analyze", "run.toml"], "rni: run.toml: truncated, or not safetensors"),
         (["export", "net.safetensors", "--to", "nengo"], "rni: --to: 'nengo'; allowed: torch, onnx, arrays"),
@@ -167,6 +187,9 @@ def test_flags_override_the_file(rni, config, tmp_path):
 )
 def test_a_wrong_call_is_answered_in_one_line_without_a_traceback(rni, config, saved, tmp_path, arguments, message):
     np.save(tmp_path / "x.npy", np.zeros(4))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 5, 2)))
+    whole = (tmp_path / "empty.npy").read_bytes()
+    (tmp_path / "giant.npy").write_bytes(whole.replace(b"(0, 5, 2), }" + b" " * 10, b"(10000000000, 5, 2), }"))
     for name in ("x.pt", "x.npy.npz"):
         (tmp_path / name).write_text("nothing")
     code, _, err = rni(*arguments)
@@ -182,7 +205,8 @@ def test_analyze_takes_a_state_dict_of_torch_and_writes_a_page(rni, tmp_path):
     np.save(tmp_path / "x.npy", 0.3 * np.random.default_rng(0).normal(size=(8, 60, 1)))
     code, out, err = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--out", "page.html")
     assert (code, err) == (0, "")
-    assert out.startswith("12 neurons, Tanh(), decays")
+    assert out.startswith("forgets: ")
+    assert "12 neurons, Tanh(), decays" in out
     assert "relative error, inputs, 60 steps" in out
     assert "note: activation tanh, torch's default" in out
     assert "tanh.pt" in (tmp_path / "page.html").read_text()
@@ -196,7 +220,8 @@ def test_analyze_takes_a_recording(rni, tmp_path):
     np.savez(tmp_path / "recording.npz", activity=np.cumsum(x, axis=1) * np.ones(5), inputs=x)
     code, out, _ = rni("analyze", "recording.npz")
     assert code == 0
-    assert out.startswith("recording of 5 neurons, 6 trials of 80 steps, 1 input channels\neffective decays: 1\n")
+    assert out.startswith("integrates: ")
+    assert "recording of 5 neurons, 6 trials of 80 steps, 1 input channels\neffective decays: 1\n" in out
 
 
 def test_arrays_taken_out_are_analysed_like_the_file(rni, saved):
@@ -221,28 +246,147 @@ def test_a_diverging_training_says_when_and_where_its_work_is(rni, config):
     assert "rni: weights and losses up to then are in network.safetensors." in err
 
 
-def test_a_killed_training_goes_on_where_it_was(config, tmp_path):
-    """SIGINT saves; the same command then ends with the bits of an undisturbed run."""
-    command = [sys.executable, "-c", "from rni.cli import main; main()", "train", str(config), "--steps", "6000"]
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_training_goes_on_where_it_was(rni, config, tmp_path, monkeypatch, how):
+    """SIGINT and SIGTERM save; the same command then ends with the bits of an undisturbed run."""
+    reached = []
 
-    def start(out):
-        return subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    @contextmanager
+    def stopped_at_the_twentieth(steps):
+        def stop(step, loss, net):
+            reached.append(step)
+            if len(reached) == 20:
+                signal.raise_signal(how)
 
-    whole = start(tmp_path / "whole.safetensors")
-    disturbed = start(tmp_path / "net.safetensors")
-    assert disturbed.stderr is not None
-    assert disturbed.stderr.readline() == "training for 6000 steps\n"
-    time.sleep(1)
-    os.kill(disturbed.pid, signal.SIGINT)
-    _, err = disturbed.communicate(timeout=60)
-    assert disturbed.returncode == 130, err
-    assert "the same command goes on from" in err
-    assert len(list(tmp_path.glob("net.safetensors.*.checkpoint"))) == 1
-    for process in (start(tmp_path / "net.safetensors"), whole):
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+        yield stop
+
+    monkeypatch.setattr("rni.progress.training_progress", stopped_at_the_twentieth)
+    code, _, err = rni("train", config, "--out", "net.safetensors")
+    (checkpoint,) = tmp_path.glob("net.safetensors.*.checkpoint")
+    assert (code, err) == (130, f"rni: interrupted; the same command goes on from {checkpoint.name}\n")
+    for out in ("net.safetensors", "whole.safetensors"):
+        assert rni("train", config, "--out", out)[0] == 0
+    assert reached == [*range(30), *range(30)], "each step once"
     assert (tmp_path / "net.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
     assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_a_terminated_command_saves_and_says_so(config, tmp_path):
+    command = [sys.executable, "-c", "from rni.cli import main; main()", "train", str(config), "--steps", "100000000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "training for 100000000 steps\n"
+    assert process.stderr.readline().startswith("step 0/100000000  loss ")
+    process.terminate()
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "rni: interrupted; the same command goes on from network.safetensors." in err
+    assert len(list(tmp_path.glob("network.safetensors.*.checkpoint"))) == 1
+
+
+def test_ctrl_c_before_the_first_step_says_that_nothing_was_saved(rni, config, monkeypatch):
+    def silent(self):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("rni.losses.BatchLoss.silent", silent)
+    code, _, err = rni("train", config)
+    assert code == 130
+    assert err.splitlines() == [
+        "training for 30 steps",
+        "rni: interrupted; the same command begins afresh: nothing was saved yet",
+    ]
+
+
+OUTPUTS = [
+    ["train", "run.toml", "--out"],
+    ["design", "--decays", "0.9", "--neurons", "20", "--out"],
+    ["simulate", "net.safetensors", "--inputs", "x.npy", "--out"],
+    ["analyze", "net.safetensors", "--out"],
+    ["export", "net.safetensors", "--to", "arrays", "--out"],
+    ["reproduce", "fig1", "--store", "runs", "--out"],
+]
+
+
+@pytest.mark.parametrize("command", OUTPUTS, ids=lambda command: command[0])
+def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config, saved, tmp_path, monkeypatch, command):
+    for work in ("rni.runs.execution.run", "rni.designing.design", "rni.files.read", "rni.foreign.read"):
+        monkeypatch.setattr(work, None)  # would be a TypeError if called
+    monkeypatch.setattr("rni.paper.reproduce.compute_all", None)
+    np.save(tmp_path / "x.npy", np.zeros((5, 2)))
+    (tmp_path / "file").write_text("mine")
+    endings = {"analyze": ".html", "export": ".npz"}
+    name = "out" + endings.get(command[0], "")
+    if command[0] != "reproduce":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).touch()
+    for out, said in ((name, "folder; allowed: "), (f"file/{name}", "not a folder; allowed: a folder")):
+        before = sorted(tmp_path.rglob("*"))
+        code, _, err = rni(*command, out)
+        assert code == 2, err
+        assert said in err
+        assert err.startswith("rni: ")
+        assert err.count("\n") == 1
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def no_room(descriptor):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_disk_that_fills_up_during_a_training_is_one_line_and_the_same_command_goes_on(rni, config, monkeypatch):
+    """Room for the question whether there is any, and none for the network."""
+    from rni import atomic
+
+    with monkeypatch.context() as full:
+        full.setattr(atomic, "require_writable", lambda path: None)
+        full.setattr("rni.cli.require_writable", lambda path: None)
+        full.setattr(os, "fsync", no_room)
+        code, _, err = rni("train", config, "--out", "net.safetensors")
+    assert code == 2
+    line = err.splitlines()[-1]
+    assert line == "rni: net.safetensors: No space left on device; the same command goes on once that is mended"
+    assert rni("train", config, "--out", "net.safetensors")[0] == 0
+
+
+def test_a_store_that_is_a_file_is_one_line(rni, tmp_path):
+    (tmp_path / "file").touch()
+    for command in (["runs", "list"], ["runs", "show", "ab"], ["runs", "remove", "--all"], ["reproduce", "fig3"]):
+        code, _, err = rni(*command, "--store", "file")
+        assert (code, err) == (2, "rni: file: not a folder; allowed: a folder, there or to be made\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line(tmp_path):
+    command = [sys.executable, "-c", "from rni.cli import main; main()", "runs", "list", "--store", str(tmp_path)]
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    said = "rni: No space left on device; the same command goes on once that is mended\n"
+    assert (found.returncode, found.stderr) == (2, said)
+
+
+def test_a_log_that_cannot_be_written_does_not_end_a_training(rni, config, monkeypatch):
+    class Full:
+        def write(self, text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def isatty(self):
+            return False
+
+        def flush(self):
+            pass
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    assert rni("train", config, "--out", "net.safetensors")[0] == 0
+
+
+def test_an_error_that_is_not_the_users_is_not_hidden(rni, monkeypatch, tmp_path):
+    def fails(self):
+        raise ConnectionResetError(errno.ECONNRESET, "reset")
+
+    monkeypatch.setattr("rni.runs.store.Store.entries", fails)
+    with pytest.raises(ConnectionResetError):
+        rni("runs", "list", "--store", tmp_path)
 
 
 def test_help_does_not_wait_for_torch():
@@ -256,6 +400,10 @@ def test_theory_advises_on_learning_rate_time_and_scales(rni):
     assert "best learning rate         0.1502" in out
     assert "time to converge           inf" in out
     assert "scales to avoid            0.001 to" in out
+    assert "from W = 0                 falls steadily up to a rate of 0.0" in out
+    _, out, _ = rni("theory")
+    assert "stays there                below a rate of 0.08824, started close to it" in out
+    assert "from W = 0                 converges up to a rate of 0.07" in out
 
 
 def test_theory_judges_a_linear_network_file(rni, config):

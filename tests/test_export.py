@@ -6,10 +6,10 @@ import torch
 
 import rni
 from rni import InputError, Integration, Network, analyze, foreign, vectors
-from rni.activation import RectifiedPower, Sigmoid, Softplus
+from rni.activation import BUILT_IN, RectifiedPower, Sigmoid, Softplus
 from rni.export import to_arrays, to_onnx, to_torch
 from rni.task import white_noise
-from rni.weights import Dale, LowRank
+from rni.weights import Dale, Dense, LowRank
 
 N = 60
 
@@ -83,8 +83,60 @@ def test_arrays_come_back_as_the_network_that_they_were(f, recurrent, tmp_path, 
     assert type(back.recurrent) is type(net.recurrent)
     x = white_noise(3, 40, 2, generator)
     torch.testing.assert_close(back.outputs(x), net.outputs(x).detach())
-    assert back.task is not None
-    assert back.task.decays == pytest.approx(net.task.decays)
+    assert back.task == net.task
+
+
+SPREAD64 = torch.linspace(1, 5, N, dtype=torch.float64) / 3
+FACTORS = torch.linspace(-1, 1, 2 * N, dtype=torch.float64).reshape(N, 2) / N
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", [*BUILT_IN, "sigmoid of each", "softplus of each", "rectified_power of each"])
+def test_arrays_hold_every_number_of_a_network(name, dtype, tmp_path):
+    """Bit for bit, whatever the activation, its parameters and the form of W."""
+    each = {"sigmoid": Sigmoid(SPREAD64, SPREAD64 / 10), "softplus": Softplus(SPREAD64)}
+    each["rectified_power"] = RectifiedPower(1 + SPREAD64)
+    f = each[name.split()[0]] if " " in name else name
+    dense = FACTORS @ FACTORS.T
+    for form in (LowRank(FACTORS, 2 * FACTORS, 1e-5, 11), Dale(dense, dense[0].sign()), Dense(dense)):
+        net = Network(Integration((0.995, 0.3), (1 / 3, 7.0)), *vectors.independent(N, 2), form.to(dtype), f)
+        to_arrays(net, tmp_path / "net.npz")
+        back = foreign.read(tmp_path / "net.npz")
+        assert isinstance(back, rni.RNN)
+        saved, read = (
+            {**weights.tensors(), **dict(function.named_buffers())}
+            for weights, function in ((net.recurrent, net.f), (back.recurrent, back.f))
+        )
+        assert saved.keys() == read.keys()
+        assert all(torch.equal(saved[key], read[key]) and saved[key].dtype == read[key].dtype for key in saved)
+        assert torch.equal(back.decoders, net.decoders)
+        assert (back.task, back.dtype, type(back.f)) == (net.task, dtype, type(net.f))
+        torch.testing.assert_close(back.input_weights, rni.RNN.of(net).input_weights)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["net.pt", "net.safetensors"])
+def test_a_state_dict_holds_every_number_of_a_network(name, dtype, tmp_path):
+    net = network("tanh").to(dtype)
+    to_torch(net, tmp_path / name)
+    back = foreign.read(tmp_path / name)
+    assert isinstance(back, rni.RNN)
+    assert back.dtype == dtype
+    assert torch.equal(back.recurrent.matrix(), net.recurrent.matrix())
+    assert torch.equal(back.decoders, net.decoders)
+    assert torch.equal(back.input_weights, net.recurrent(net.encoders.T).T)
+
+
+def test_onnx_refuses_what_it_can_not_hold(tmp_path):
+    pytest.importorskip("onnx", reason="needs the extra `export`")
+    large = torch.zeros(24_000, 1)
+    net = Network(Integration(0.9), large, large, LowRank(large, large))
+    with pytest.raises(InputError, match=r"neurons: 24000, 2\.3 GB; allowed in ONNX: 2\.1 GB of weights"):
+        to_onnx(net, tmp_path / "net.onnx")
+    net = network("relu", recurrent=torch.full((N, N), 1e300, dtype=torch.float64))
+    with pytest.raises(InputError, match="input_weights: beyond the range of float32"):
+        to_onnx(net, tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_state_dict_taken_out_is_analysed_like_the_network(tmp_path, generator):

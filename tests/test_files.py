@@ -1,12 +1,17 @@
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from safetensors.torch import save as pack
 
-from rni import InputError, Network, Specification, files, load, save, vectors
+from rni import InputError, Network, Specification, files, foreign, load, save, vectors
 from rni.activation import Sigmoid
+from rni.cli import _read_inputs
 from rni.task import Integration, white_noise
+from rni.training import Checkpoint
+from rni.training.optimizers import GradientDescent
 from rni.weights import LowRank
 
 
@@ -37,12 +42,39 @@ def test_a_network_comes_back_as_it_was(tmp_path, generator, part):
 
 def test_factored_weights_stay_factored(tmp_path):
     left, right = torch.randn(20, 2), torch.randn(20, 2)
-    net = Network(Integration((0.9, 0.8)), *vectors.independent(20, 2), LowRank(left, right))
+    net = Network(Integration((0.9, 0.8)), *vectors.independent(20, 2), LowRank(left, right, tolerance=1e-3, room=7))
     save(net, tmp_path / "net.safetensors")
     factors = load(tmp_path / "net.safetensors").recurrent.factors()
     assert factors is not None
     assert torch.equal(factors[0], left)
-    assert set(load_file(tmp_path / "net.safetensors")) == {"encoders", "decoders", "recurrent_left", "recurrent_right"}
+    names = {"encoders", "decoders", "recurrent_left", "recurrent_right", "tolerance", "room"}
+    assert set(load_file(tmp_path / "net.safetensors")) == names
+
+
+def test_factors_read_from_a_file_are_compressed_as_before(tmp_path):
+    left, right = (torch.linalg.qr(torch.randn(20, 3, dtype=torch.float64))[0] for _ in range(2))
+    values = torch.tensor([1.0, 1e-2, 1e-4], dtype=torch.float64)
+    form = LowRank(left * values, right, tolerance=1e-3, room=7)
+    save(Network(Integration(0.9), *vectors.independent(20, 1), form), tmp_path / "net.safetensors")
+    back = load(tmp_path / "net.safetensors").recurrent
+    assert isinstance(back, LowRank)
+    assert (back.tolerance, back.room) == (1e-3, 7)
+    back.compress_()
+    assert back.left.shape == (20, 2)
+
+
+DATA = Path(__file__).with_name("data")
+PAST = {"float32": (0.198918, 0.180591), "dale": (0.059058, -0.137481), "lowrank": (0.011143, 0.012909)}
+
+
+@pytest.mark.parametrize("name", PAST)
+def test_a_file_of_the_first_writer_is_read(name):
+    """tests/data: written before the tolerance of factors was saved, with the last outputs that the networks had."""
+    net, specification, losses = files.read(DATA / f"{name}.safetensors")
+    assert Specification.parse(specification).network.weights.name == name.replace("float32", "dense")
+    assert len(losses) == 5
+    x = torch.linspace(-1, 1, 20, dtype=net.dtype).reshape(1, 10, 2)
+    assert net.outputs(x)[0, -1].tolist() == pytest.approx(PAST[name], abs=1e-6)
 
 
 @pytest.fixture
@@ -54,6 +86,10 @@ def path(tmp_path):
 def change(path, header=None, **tensors):
     old, found = files.read_tensors(path)
     files.write_tensors(path, {k: v for k, v in (old | tensors).items() if v is not None}, found | (header or {}))
+
+
+def raw_header(path, text):
+    path.write_bytes(pack(files.read_tensors(path)[0], {"rni": text}))
 
 
 def nan(path):
@@ -78,15 +114,28 @@ def empty(path):
         (lambda path: path.write_bytes(pickle.dumps([1])), "a pickle"),
         (lambda path: torch.save({"a": torch.zeros(2)}, path), "a pickle"),
         (lambda path: change(path, {"format": "rni-network/99"}), "format 'rni-network/99'; allowed: 'rni-network/1'"),
-        (nan, "decoders has NaN or infinite values"),
+        (nan, "decoders: NaN or infinite values"),
         (lambda path: change(path, encoders=torch.zeros(20, 3)), r"encoders: shape \(20, 3\); allowed: \(20, 2\)"),
         (lambda path: change(path, recurrent=torch.zeros(20, 19)), r"recurrent: shape \(20, 19\)"),
-        (lambda path: change(path, recurrent=None), "KeyError 'recurrent'"),
+        (lambda path: change(path, recurrent=None), "signs: do not make up a matrix; allowed: recurrent W"),
         (lambda path: change(path, {"activation": {"name": "cube"}}), "activation: 'cube'; allowed: linear"),
-        (lambda path: change(path, {"activation": {"name": "relu", "slope": 2}}), "TypeError"),
+        (lambda path: change(path, {"activation": {"name": "relu", "slope": 2}}), "slope: not a parameter of relu"),
         (lambda path: change(path, {"decays": [0.9, 7]}), "decays.*between 0 and 1"),
-        (lambda path: change(path, {"decays": "?"}), "allowed: a file that rni wrote"),
+        (lambda path: change(path, {"decays": "?"}), r"decays: '\?'; allowed: one or more numbers"),
         (lambda path: change(path, recurrent=torch.ones(20, 20)), "against Dale's law"),
+        (lambda path: change(path, {"decays": [10**400, 1]}), "allowed: a file that rni wrote"),
+        (lambda path: change(path, {"activation": {"name": ["relu"]}}), "activation: not a name with numbers"),
+        (lambda path: change(path, {"activation": {"name": "sigmoid", "slope": None}}), "activation: not a name"),
+        (lambda path: change(path, {"activation": {"name": "sigmoid", "slope": float("inf")}}), "activation: not a"),
+        (lambda path: change(path, {"specification": 5}), "specification, losses: not a table and a list"),
+        (lambda path: change(path, losses=torch.zeros(2, 2)), "specification, losses: not a table and a list"),
+        (lambda path: change(path, encoders=torch.ones(20, 2, dtype=torch.complex64)), "encoders: complex64"),
+        (lambda path: change(path, recurrent_left=torch.ones(20, 1)), "do not make up a matrix"),
+        (lambda path: change(path, recurrent=torch.zeros(0, 0)), r"recurrent: shape \(0, 0\)"),
+        (lambda path: raw_header(path, "[1, 2]"), r"truncated, or not safetensors \(header: a list\)"),
+        (lambda path: raw_header(path, "[" * 100_000), "truncated, or not safetensors"),
+        (lambda path: raw_header(path, '{"format": "\\u001b[31m\\n' + 10**5 * "x" + '"}'), r"format '\\x1b\[31m\\nxxx"),
+        (lambda path: (path.unlink(), path.mkdir()), "a folder; allowed: a file that can be read"),
         (lambda path: path.unlink(), "no such file"),
     ],
 )
@@ -95,7 +144,17 @@ def test_a_damaged_file_is_refused_with_what_is_wrong(path, damage, message):
     with pytest.raises(InputError, match=message) as caught:
         load(path)
     assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
+def test_a_network_in_other_numbers_is_read_in_those_that_hold_them(path, dtype):
+    recurrent = torch.diag(torch.arange(20)).to(dtype)
+    change(path, recurrent=recurrent, signs=torch.ones(20, dtype=torch.int8))
+    found = load(path).recurrent.matrix()
+    assert found.dtype in (torch.float32, torch.float64)
+    assert torch.equal(found.double(), recurrent.double())
 
 
 def test_what_a_file_can_not_hold_is_refused(tmp_path):
@@ -121,3 +180,27 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch, broken):
         save(network(), path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_may_not_be_read_is_refused(path, monkeypatch):
+    def denied(self, *_, **__):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", denied)
+    for read in (load, foreign.read, lambda path: _read_inputs(path, 2)):
+        with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a file that can be read"):
+            read(path)
+    with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a TOML configuration"):
+        Specification.from_toml(path)
+
+
+def test_a_damaged_checkpoint_is_refused(path, tmp_path):
+    """Of the right run, but with other tensors in it."""
+    net = load(path)
+    checkpoint = Checkpoint(tmp_path / "half.checkpoint", "key")
+    checkpoint.save(net, GradientDescent(), torch.Generator(), [1.0])
+    for name, value in (("network.encoders", torch.zeros(3, 3)), ("generator", torch.zeros(5)), ("losses", None)):
+        change(checkpoint.path, **{name: value})
+        with pytest.raises(InputError, match=r"half\.checkpoint: damaged .*; allowed: a whole one"):
+            checkpoint.resume(net, GradientDescent(), torch.Generator())
+        checkpoint.save(net, GradientDescent(), torch.Generator(), [1.0])

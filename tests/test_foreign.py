@@ -1,12 +1,14 @@
 """Networks made elsewhere: what is read is what torch computes, and what can't be read is refused in one line."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import rni
-from rni import InputError, Integration, foreign
+from rni import InputError, Integration, foreign, memory
 from rni.rnn import RNN, Recording
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
@@ -138,13 +140,93 @@ W = {"recurrent": np.zeros((5, 5)), "input_weights": np.ones((5, 1)), "activatio
             "activity: 54 of 54 samples are missing",
         ),
         (5, "int: can't be analysed"),
+        (
+            W | {"recurrent": np.ones((5, 5)), "signs": -np.ones(5)},
+            "recurrent: against Dale's law; allowed: each column",
+        ),
+        (
+            W | {"recurrent_left": np.ones((5, 1))},
+            "recurrent, recurrent_left: do not make up a matrix; allowed: recurr",
+        ),
+        (W | {"scales": [2.0]}, "decays, scales: scales alone, or a matrix; allowed: decays (channels,)"),
+        (W | {"decays": [[0.9]]}, "decays, scales: scales alone, or a matrix; allowed: decays (channels,)"),
+        (W | {"offset": np.ones(3)}, "offset: shape (3,); allowed: ()"),
+        (W | {"recurrent": np.zeros((0, 0))}, "recurrent: shape (0, 0); allowed: (neurons, neurons)"),
+        (W | {"recurrent": np.array([["a"]])}, "recurrent: str32; allowed: an array of numbers"),
+        (W | {"recurrent": np.array([[None]])}, "recurrent: object; allowed: an array of numbers"),
+        (
+            W | {"recurrent": torch.eye(5).to_sparse()},
+            "recurrent: sparse, quantised, or without data; allowed: a plain",
+        ),
+        (
+            W | {"recurrent": torch.eye(5, device="meta")},
+            "recurrent: sparse, quantised, or without data; allowed: a pl",
+        ),
+        (
+            W | {"recurrent": torch.eye(5).to(torch.float8_e4m3fn)},
+            "recurrent: float8_e4m3fn; allowed: an array of numb",
+        ),
+        (
+            W | {"recurrent": torch.zeros(1).expand(10**7, 10**7)},
+            "recurrent: shape (10000000, 10000000): needs 400,000",
+        ),
+        (
+            W | {"recurrent": np.broadcast_to(0.0, (10**7, 10**7))},
+            "recurrent: shape (10000000, 10000000): needs 400,000",
+        ),
+        (W | {"activation": "sigmoid", "slope": np.ones(4)}, "sigmoid.slope: 4 values; allowed: 1 or 5"),
+        ({5: 1}, "a name: int; allowed: text"),
+        ({"\x1b[31m\n" + "x" * 10**6: 1}, "\\x1b[31m\\nxxx"),
+        ({"a\n.weight_hh": torch.eye(5)}, "a\\n.weight_ih: missing"),
+        (nn.RNN(1, 5).state_dict() | {f"weight_hh_l{'9' * 5000}": torch.eye(5)}, "weight_hh_l99999"),
+        (nn.RNN(1, 5).state_dict() | {"bias_hh_l0": torch.ones(1)}, "bias_hh_l0: shape (1,); allowed: (5,)"),
+        ({"recurrent": np.zeros((5, 5)), "encoders": np.ones((4, 1)), "activation": "relu"}, "encoders: shape (4, 1)"),
+        (
+            {"recurrent_left": np.zeros((10**12, 0)), "recurrent_right": np.zeros((10**12, 0)), "encoders": np.ones(5)},
+            "encoders: shape (5,); allowed: (1000000000000, channels)",
+        ),
     ],
 )
 def test_what_is_not_supported_is_refused_with_what_is(thing, message):
     with pytest.raises(InputError) as caught:
         foreign.interpret(thing)
     assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_refused_pickle_is_one_line_and_no_warning_beside_it(tmp_path, recwarn):
+    (tmp_path / "net.pt").write_bytes(pickle.dumps([Trap()], protocol=4))
+    with pytest.raises(InputError, match="can't be read"):
+        foreign.read(tmp_path / "net.pt")
+    assert not list(recwarn)
+
+
+def test_numbers_of_any_kind_are_read_as_they_are(x):
+    """Python's, half precision, big-endian, read backwards; what belongs together may come in several kinds."""
+    w = np.arange(9.0).reshape(3, 3) / 16
+    arrays = {"recurrent": w, "encoders": np.ones((3, 2)), "activation": "relu", "decays": [0.995, 0.3]}
+    expected = rnn_of(arrays)
+    assert expected.task == Integration((0.995, 0.3))
+    for same in (w.tolist(), w.astype(">f8"), w.astype("g"), w[::-1].copy()[::-1], np.broadcast_to(w, (3, 3))):
+        assert torch.equal(rnn_of(arrays | {"recurrent": same}).recurrent.matrix(), expected.recurrent.matrix())
+    for smaller in (w.astype("f2"), torch.tensor(w, dtype=torch.bfloat16), torch.tensor(w).float()):
+        found = rnn_of(arrays | {"recurrent": smaller})
+        assert found.dtype == torch.float32
+        assert torch.equal(found.recurrent.matrix().double(), expected.recurrent.matrix())
+
+
+def test_names_that_are_left_aside_are_shown_without_their_escapes():
+    noted = rnn_of(nn.RNN(1, 5).state_dict() | {"\x1b[2J\n": torch.ones(3)}, "tanh").notes
+    assert noted == ("not part of the analysis: \\x1b[2J\\n",)
+
+
+def test_a_file_that_unpacks_to_more_than_there_is_room_for_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "bomb.npz", recurrent=np.zeros((1000, 1000)))
+    monkeypatch.setattr(memory, "available", lambda: 10**6)
+    with pytest.raises(InputError, match=r"bomb\.npz: needs 0\.0 GB of memory"):
+        foreign.read(tmp_path / "bomb.npz")
 
 
 def test_what_has_an_activation_of_its_own_takes_no_other(small):

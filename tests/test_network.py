@@ -91,3 +91,36 @@ def test_inputs_of_a_wrong_shape_are_refused(small, shape):
 def test_vectors_of_a_wrong_shape_are_refused():
     with pytest.raises(InputError, match=r"decoders: shape \(4, 2\); allowed: \(4, 1\)"):
         Network(Integration(0.9), torch.zeros(4, 1), torch.zeros(4, 2), torch.zeros(4, 4))
+
+
+def test_a_network_from_torch_feeds_its_inputs_as_well_as_it_says(generator):
+    """Encoders that are right in float64 only, for a W with small singular values, are no encoders in float32."""
+    u, _, v = torch.linalg.svd(torch.randn(60, 60, generator=generator, dtype=torch.float64))
+    rnn, readout = nn.RNN(1, 60, bias=False, nonlinearity="relu"), nn.Linear(60, 1, bias=False)
+    for smallest in (-1, -7):
+        w = (u * torch.logspace(0, smallest, 60, dtype=torch.float64)) @ v
+        weights = {"weight_hh_l0": w, "weight_ih_l0": torch.randn(60, 1, generator=generator)}
+        rnn.load_state_dict(weights)
+        if smallest == -7:
+            with pytest.raises(InputError, match=r"outside the range of weight_hh in torch\.float32; allowed: 1e-05"):
+                Network.from_torch(rnn, readout, Integration(0.9))
+            continue
+        net = Network.from_torch(rnn, readout, Integration(0.9)).double()
+        fed = net.recurrent.matrix() @ net.encoders - weights["weight_ih_l0"]
+        assert fed.norm() < 1e-5 * weights["weight_ih_l0"].norm()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recurrent": torch.zeros(4, 4, dtype=torch.int64)}, "recurrent: torch.int64; allowed: a tensor of real"),
+        ({"recurrent": torch.zeros(4, 4, dtype=torch.complex64)}, "recurrent: torch.complex64; allowed"),
+        ({"encoders": torch.zeros(4, 1, dtype=torch.complex64)}, "encoders: torch.complex64; allowed"),
+        ({"decoders": [[0.0]] * 4}, "decoders: list; allowed: a tensor"),
+        ({"task": 0.9}, "task: 0.9; allowed: an Integration"),
+    ],
+)
+def test_what_makes_no_network_is_refused(change, message):
+    parts = {"task": Integration(0.9), "encoders": torch.zeros(4, 1), "decoders": torch.zeros(4, 1)}
+    with pytest.raises(InputError, match=message):
+        Network(**(parts | {"recurrent": torch.zeros(4, 4)} | change))

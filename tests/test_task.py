@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from scipy.signal import lfilter
@@ -93,3 +94,38 @@ def test_bursts_alternate_stretches_of_one_sign_and_quiet(generator):
     assert x.mean().abs() < 0.02
     quiet_only = bursts(200, 1000, 1, generator, starts=0.0, density=0.0)
     assert (quiet_only != 0).float().mean() == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("decays", [np.array(0.5), np.float32(0.5), torch.tensor(0.5), np.array([0.5])])
+def test_decays_may_be_numbers_of_numpy_and_torch(decays):
+    assert Integration(decays) == Integration(0.5)
+
+
+@pytest.mark.parametrize("decays", ["0.9", None, [None], 1j, torch.eye(2), np.eye(2), {"a": 1}])
+def test_decays_that_are_no_numbers_are_refused(decays):
+    with pytest.raises(InputError, match=r"Integration\.decays: .*; allowed: one or more numbers"):
+        Integration(decays)
+
+
+@pytest.mark.parametrize("scales", [float("nan"), float("inf"), "1", [[1.0]] * 2])
+def test_scales_that_are_no_finite_numbers_are_refused(scales):
+    with pytest.raises(InputError, match=r"Integration\.scales: .*; allowed: .*numbers"):
+        Integration(0.9, scales)
+
+
+@pytest.mark.parametrize("draw", [white_noise, lambda *sizes: white_noise(*sizes, even=True), pulses, bursts])
+@pytest.mark.parametrize(
+    ("sizes", "name"),
+    [((-1, 2, 1), "batch"), ((2, 0, 1), "duration"), ((2, 2.5, 1), "duration"), ((2, 2, 0), "channels")],
+)
+def test_inputs_of_no_size_are_refused(draw, sizes, name):
+    with pytest.raises(InputError, match=rf"{name}: .*; allowed: a whole number from 1 on"):
+        draw(*sizes)
+
+
+def test_long_even_batches_are_white_noise_beyond_the_dimensions_of_quasi_random_points(generator):
+    x = white_noise(3, 21202, 1, generator, even=True)
+    assert x.mean((1, 2)).abs().max() < 0.03
+    assert x.square().mean((1, 2)).tolist() == pytest.approx([1, 1, 1], abs=0.05)
+    assert abs(float((x[0] * x[1]).mean())) < 0.03
+    assert not torch.equal(x, white_noise(3, 21202, 1, generator, even=True))

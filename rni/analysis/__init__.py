@@ -16,11 +16,13 @@ from rni.analysis.populations import PopulationVectors as PopulationVectors
 from rni.analysis.populations import population_vectors as population_vectors
 from rni.analysis.populations import populations as populations
 from rni.analysis.recording import Fit as Fit
+from rni.analysis.recording import Memory as Memory
 from rni.analysis.recording import Principal as Principal
 from rni.analysis.recording import error_by_duration as error_by_duration
 from rni.analysis.recording import fit_integrals as fit_integrals
 from rni.analysis.recording import fit_readout as fit_readout
 from rni.analysis.recording import longest_duration as longest_duration
+from rni.analysis.recording import memory as memory
 from rni.analysis.recording import outliers as outliers
 from rni.analysis.recording import principal as principal
 from rni.analysis.robustness import Robustness as Robustness
@@ -37,3 +39,5 @@ from rni.analysis.spectrum import svd as svd
 from rni.analysis.summary import Analysis as Analysis
 from rni.analysis.summary import RecordingAnalysis as RecordingAnalysis
 from rni.analysis.summary import analyze as analyze
+from rni.analysis.verdict import Verdict as Verdict
+from rni.analysis.verdict import judge as judge

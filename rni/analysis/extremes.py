@@ -12,6 +12,7 @@ from torch import Tensor
 from rni import quasirandom
 
 Maxima = Tensor
+NEIGHBOURS = 2e-6
 POINTS, ELEMENTS, CLIMBERS, CLIMB = 4096, 2**24, 8, 200
 
 
@@ -39,7 +40,8 @@ def relu_maxima(left: Tensor, weights: Tensor, wanted: Tensor) -> tuple[Maxima, 
         return (a @ left.T).clamp(min=0) @ weights - a @ wanted.T
 
     found, _ = searched_maxima(residuals, left.new_ones(channels), len(left))
-    proven = bool((bound <= 10 * found + 1e-9).all())
+    rounding = len(left) * torch.finfo(left.dtype).eps * (left.norm(dim=1) @ weights.abs())
+    proven = bool((bound <= 10 * (found + rounding)).all())
     return (bound if proven else found), proven
 
 
@@ -79,19 +81,26 @@ def shared_axes_bound(left: Tensor, weights: Tensor, wanted: Tensor) -> Maxima:
     rho = left.norm(dim=1)
     directions = left / rho[:, None]
     directions = directions * directions.gather(1, directions.abs().argmax(1, keepdim=True)).sign()
-    _, group = torch.unique((directions * 1e7).round(), dim=0, return_inverse=True)
+    # two lines that no axis is special to: rounding, of float32 too, must not part a group, nor chance unite two
+    lines = torch.stack([torch.linspace(*ends, directions.shape[1]).to(left).sqrt() for ends in ((1, 2), (3, 1))], 1)
+    _, group = torch.unique(_neighbours(directions @ lines), dim=0, return_inverse=True)
     axes = torch.zeros_like(directions).index_copy_(0, group, directions)
     even = torch.zeros_like(weights).index_add_(0, group, weights * rho[:, None])
     off_axis = weights.abs() * (rho * (directions - axes[group]).norm(dim=1))[:, None]
     return odd + (even.abs() + off_axis).sum(0) / 2
 
 
+def _neighbours(values: Tensor) -> Tensor:
+    """In each column the same number for values without a gap between them: (rows, columns)."""
+    ordered, order = values.sort(dim=0)
+    steps = (ordered.diff(dim=0) > NEIGHBOURS).cumsum(0)
+    return torch.zeros_like(order).scatter_(0, order, torch.cat([torch.zeros_like(order[:1]), steps]))
+
+
 def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons: int) -> tuple[Maxima, bool]:
     """The largest found in the box: at quasi-random points and corners, then uphill from the best by random steps."""
-    points = 2 * quasirandom.points(min(POINTS, max(64, ELEMENTS // neurons)), len(box)).to(box.dtype) - 1
-    points = torch.cat([points, points[:64].sign()])
-    rows = max(1, ELEMENTS // neurons)
-    values = torch.cat([residuals(part * box).abs() for part in points.split(rows)])
+    parts = box_points(len(box), neurons)
+    points, values = torch.cat(parts), torch.cat([residuals(part * box).abs() for part in parts])
     generator = torch.Generator().manual_seed(0)
     best = []
     for column in range(values.shape[1]):
@@ -105,3 +114,10 @@ def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons:
             top, at = torch.where(better, value, top), torch.where(better[:, None], tried, at)
         best.append(top.max())
     return torch.stack(best), False
+
+
+def box_points(channels: int, neurons: int) -> tuple[Tensor, ...]:
+    """Quasi-random points and corners of [-1, 1]^D, in parts (rows, channels) whose states fit into memory."""
+    rows = max(64, ELEMENTS // neurons)
+    points = 2 * quasirandom.points(min(POINTS, rows), channels).double() - 1
+    return torch.cat([points, points[:64].sign()]).split(rows)

@@ -19,7 +19,9 @@ def current_ratio(net: Network | RNN, directions: Tensor, inputs: Tensor) -> flo
     `directions` (neurons, D) span it, orthonormal as singular vectors are. Currents are not stored.
     """
     inside = outside = 0.0
+    directions = directions.double()
     for nu, _ in net.steps(inputs.to(net.dtype)):
+        nu = nu.double()  # squares of large single-precision numbers overflow
         coordinates = nu @ directions
         inside += float(coordinates.norm(dim=1).sum())
         outside += float((nu - coordinates @ directions.T).norm(dim=1).sum())

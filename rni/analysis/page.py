@@ -12,7 +12,8 @@ from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
 from rni.analysis.populations import NAMES
-from rni.analysis.summary import TOLERANCE, Analysis, RecordingAnalysis
+from rni.analysis.summary import Analysis, RecordingAnalysis
+from rni.analysis.verdict import TOLERANCE, percent
 from rni.files import write_atomically
 from rni.paper.report import number, template
 from rni.paper.style import CHANNELS, POPULATIONS, TARGET, legend, panels
@@ -20,6 +21,7 @@ from rni.paper.style import CHANNELS, POPULATIONS, TARGET, legend, panels
 POINTS = 3000  # at most, in a scatter plot
 TINY = 1e-300  # so that nothing is divided by 0
 SPECTRUM = 40  # singular values and components shown
+LARGEST = 1e9  # relative error shown
 SHOWN = 3  # channels or coordinates, where each takes a panel
 
 
@@ -38,7 +40,12 @@ def write_page(analysis: Analysis | RecordingAnalysis, path: Path, name: str) ->
     """Write the page; `name` is what was analysed."""
     described = _network(analysis) if isinstance(analysis, Analysis) else _recording(analysis)
     page = template("analysis.html").render(
-        name=name, version=__version__, notes=analysis.notes, json=analysis.to_json(), **described
+        name=name,
+        version=__version__,
+        verdict=analysis.verdict,
+        notes=analysis.notes,
+        json=analysis.to_json(),
+        **described,
     )
     write_atomically(path, page.encode())
 
@@ -54,28 +61,23 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         "scale $s$": map(number, analysis.scales),
         rf"effective $\gamma$, {source}": map(number, analysis.fitted_decays),
         "effective $s$": map(number, scales),
-        f"steps integrated to within {_percent(TOLERANCE)}": [
-            _at_least(t, analysis.tested) for t in analysis.durations
-        ],
-    } | {f"error, {kind}, {steps} steps": map(_percent, analysis.errors[kind][steps]) for kind, steps in tests}
+        f"steps integrated to within {percent(TOLERANCE)}": [_at_least(t, analysis.tested) for t in analysis.durations],
+    } | {f"error, {kind}, {steps} steps": map(percent, analysis.errors[kind][steps]) for kind, steps in tests}
     sections = [
-        _accuracy(analysis.data, analysis.tested),
         _decays(analysis.data, analysis.fitted_decays, "outputs" if analysis.readout == "given" else "currents"),
         _dimension(analysis.data, "currents", analysis.components, analysis.outliers),
-        _linearity(analysis.data, "currents", analysis.linearity),
-        _selectivity(analysis.data, "currents"),
     ]
     return {
         "subject": f"{analysis.neurons} neurons, {analysis.activation}, readout {analysis.readout}.",
         "tiles": [
-            (_percent(max(max(analysis.errors[kind][steps]) for kind, steps in tests)), "largest relative error"),
-            (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {_percent(TOLERANCE)}"),
-            (number(analysis.ratio), f"currents outside / inside {analysis.dimension} dimensions, $r$"),
-            (_percent(analysis.linearity), "of the currents' variance linear in the integrals"),
+            (percent(float(np.max([analysis.errors[kind][steps] for kind, steps in tests]))), "largest relative error"),
+            (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {percent(TOLERANCE)}"),
+            (_known(analysis.ratio), f"currents outside / inside {analysis.dimension} dimensions, $r$"),
+            (percent(analysis.linearity), "of the currents' variance linear in the integrals"),
         ],
         "columns": list(columns),
         "rows": list(zip(*columns.values(), strict=True)),
-        "sections": sections,
+        "sections": _with_integrals(analysis, sections, analysis.tested, "currents"),
     }
 
 
@@ -83,27 +85,35 @@ def _recording(analysis: RecordingAnalysis) -> dict[str, Any]:
     columns = {
         "channel": range(1, analysis.channels + 1),
         r"effective $\gamma$": map(number, analysis.decays),
-        "variance that its integral adds": map(_percent, analysis.shares),
-        "error, read out of held-out activity": map(_percent, analysis.errors),
+        "variance that its integral adds": map(percent, analysis.shares),
+        "error, read out of held-out activity": map(percent, analysis.errors),
     }
+    sections = [
+        _decays(analysis.data, analysis.decays, "activity"),
+        _dimension(analysis.data, "activity", analysis.components, None),
+    ]
     return {
         "subject": f"A recording of {analysis.neurons} neurons, {analysis.trials} trials of {analysis.duration} steps.",
         "tiles": [
-            (_percent(analysis.explained), "of the variance explained by integrals and present inputs"),
-            (_percent(analysis.chance), "is the most that an integral adds by chance"),
+            (percent(analysis.explained), "of the variance explained by integrals and present inputs"),
+            (percent(analysis.chance), "is the most that an integral adds by chance"),
             (analysis.components, "principal components for 99 % of the variance"),
-            (number(analysis.participation), "components, effectively"),
+            (_known(analysis.participation), "components, effectively"),
         ],
         "columns": list(columns),
         "rows": list(zip(*columns.values(), strict=True)),
-        "sections": [
-            _accuracy(analysis.data, None),
-            _decays(analysis.data, analysis.decays, "activity"),
-            _dimension(analysis.data, "activity", analysis.components, None),
-            _linearity(analysis.data, "activity", analysis.linearity),
-            _selectivity(analysis.data, "activity"),
-        ],
+        "sections": _with_integrals(analysis, sections, None, "activity"),
     }
+
+
+def _with_integrals(
+    analysis: Analysis | RecordingAnalysis, sections: list[Section], tested: int | None, signals: str
+) -> list[Section]:
+    """Sections around them that show integrals: none where there is nothing that could be one."""
+    if "selectivity" not in analysis.data:
+        return sections
+    coding = [_linearity(analysis.data, signals, analysis.linearity), _selectivity(analysis.data, signals)]
+    return [_accuracy(analysis.data, tested), *sections, *coding]
 
 
 def _accuracy(data: Arrays, tested: int | None) -> Section:
@@ -117,7 +127,8 @@ def _accuracy(data: Arrays, tested: int | None) -> Section:
         caption = "Integrals, and how they are read out of activity that the linear readout was not fitted on."
         return Section("Integrals", _embedded(axes), caption)
     for c, errors in enumerate(data["errors"].T):
-        axes[1].plot(np.arange(1, len(errors) + 1), errors, color=_colour(c), label=f"channel {c + 1}")
+        shown = np.where(errors < LARGEST, errors, np.nan)
+        axes[1].plot(np.arange(1, len(errors) + 1), shown, color=_colour(c), label=f"channel {c + 1}")
     axes[1].axhline(TOLERANCE, color=TARGET, linestyle="--")
     axes[1].set(xscale="log", yscale="log", xlabel="steps $T$", ylabel="relative error up to $T$")
     legend(axes[1])
@@ -125,7 +136,7 @@ def _accuracy(data: Arrays, tested: int | None) -> Section:
         "Integrals",
         _embedded(axes),
         "A: outputs and the integrals that they should be, on one test sequence. B: relative error on sequences of $T$ "
-        f"steps; dashed, {_percent(TOLERANCE)}, up to which it counts as integrating.",
+        f"steps; dashed, {percent(TOLERANCE)}, up to which it counts as integrating.",
     )
 
 
@@ -180,7 +191,7 @@ def _linearity(data: Arrays, signals: str, linearity: float) -> Section:
         "Linearity",
         _embedded(axes),
         rf"Coordinates $\alpha$ of the {signals} along their first principal components, against their best linear "
-        rf"function $R\bar y$ of the integrals. Such functions have {_percent(linearity)} of the variance of all "
+        rf"function $R\bar y$ of the integrals. Such functions have {percent(linearity)} of the variance of all "
         f"{signals}.",
     )
 
@@ -200,7 +211,8 @@ def _selectivity(data: Arrays, signals: str) -> Section:
     per_spread = f"change of the {signals} of neuron $i$ with the integrals, per standard deviation of each"
     if vectors.shape[1] == 1:
         (axis,) = _panels(1)
-        axis.hist(vectors[:, 0], bins=40, color=CHANNELS[0])
+        span = np.abs(vectors).max() or 1.0
+        axis.hist(vectors[:, 0], bins=40, range=(-span, span), color=CHANNELS[0])
         axis.set(xlabel="$s_i$", ylabel="neurons")
         return Section("Selectivity", _embedded([axis]), f"$s_i$, {per_spread}.")
     plane, circle = axes = _panels(2)
@@ -242,8 +254,8 @@ def _colour(channel: int) -> str:
     return CHANNELS[channel % len(CHANNELS)]
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:.4g} %"
+def _known(value: float) -> str:
+    return number(None if np.isnan(value) else value)
 
 
 def _at_least(steps: int, tested: int) -> str:

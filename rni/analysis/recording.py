@@ -4,24 +4,30 @@ Functions on arrays: signals (trials, time, k) and the inputs behind them (trial
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from torch import Tensor
+from torch.nn import functional
 
 from rni.errors import InputError
 
 SHORTEST, LONGEST = 0.2, 1e5  # time constants -1 / log(decay) that are looked at, in steps
+LAGS = 50  # past inputs that are looked at one by one
+RECENT = 2  # steps: what is gone after them was not remembered
+APART = 1e-9  # relative size below which a signal is rounding
 
 
 class Fit(NamedTuple):
     r"""$\gamma_c$ (channels,); gains g (k, channels); what each integral adds to the explained variance, (channels,).
 
-    explained: the part of the signals' variance that integrals and present inputs explain together. profile
-    (candidates, channels): what each channel's integral adds alone, by decay, candidates (candidates,).
+    explained: the part of the signals' variance that integrals and present inputs explain together, adjusted for the
+    number of coefficients. profile (candidates, channels): what each channel's integral adds alone, by decay,
+    candidates (candidates,). initial (trials, channels): the integrals before the first step, 0 from rest.
     """
 
     decays: Tensor
@@ -30,52 +36,141 @@ class Fit(NamedTuple):
     explained: float
     candidates: Tensor
     profile: Tensor
+    initial: Tensor
+
+    def integrals(self, inputs: Tensor) -> Tensor:
+        r"""$z_{c,t} = \gamma_c (z_{c,t-1} + x_{c,t})$ with $z_{c,-1}$ the initial ones, (trials, time, channels)."""
+        z = torch.stack([_integral(inputs.double(), g, c) for c, g in enumerate(self.decays.tolist())], 2)
+        return z + self.initial[:, None] * _powers(self.decays, inputs.shape[1])
 
 
-def fit_integrals(signals: Tensor, inputs: Tensor) -> Fit:
+def fit_integrals(signals: Tensor, inputs: Tensor, *, from_rest: bool = True) -> Fit:
     r"""$v_t \simeq \sum_c [g_c\,z_{c,t} + u_c\,x_{c,t}] + v_0$ with $z_{c,t} = \gamma_c (z_{c,t-1} + x_{c,t})$.
 
     The effective decays are those whose integrals, beside the present input, explain most of the signals' variance: a
     response that is gone at the next step is not counted as memory. For Gaussian inputs this holds through any
     activation, since $\langle f(z)\,z'\rangle \propto \langle z\,z'\rangle$ (Bussgang). A channel of which nothing is
     kept (it adds less than 1e-9 of the variance) has gain 0 and the smallest decay that is looked at.
+
+    Trials that do not start at rest (`from_rest` False) have $z_{c,t} + \gamma_c^{t+1} z_{c,-1}$ in place of the
+    integrals, with an unknown initial state for each trial: what $\gamma_c^{t+1}$ explains is projected out.
     """
-    v, x = signals.double().flatten(0, 1), inputs.double()
-    channels = list(range(x.shape[2]))
-    if len(v) <= 2 * len(channels) + 1:
-        raise InputError(f"signals: {len(v)} samples; allowed: more than {2 * len(channels) + 1}")
-    # the constant and the present input are projected out of both sides (Frisch and Waugh)
-    present = torch.linalg.qr(torch.cat([torch.ones_like(v[:, :1]), x.flatten(0, 1)], 1)).Q
-    rest = v - present @ (present.T @ v)
-    total = float((v - v.mean(0)).square().sum()) or 1.0  # of signals that are constant nothing is explained
+    size = _sizes(inputs)
+    v, x = signals.double(), inputs.double() / size
+    trials, time, channels = x.shape
+    columns = 1 + 2 * channels + (0 if from_rest else trials * channels)
+    if trials * time <= columns:
+        raise InputError(f"signals: {trials * time} samples; allowed: more than {columns}")
+    present = torch.cat([torch.ones_like(x[..., :1]), x], 2)
+    total = float((v - v.mean((0, 1))).square().sum()) or 1.0  # of signals that are constant nothing is explained
 
-    def integral(decay: float, c: int) -> Tensor:
-        """(samples, 1), beside the present: the same numbers as Integration.targets, from a filter."""
-        z = torch.from_numpy(lfilter([decay], [1, -decay], x[..., c].numpy(), axis=1)).reshape(-1, 1)
-        return z - present @ (present.T @ z)
+    @lru_cache(maxsize=1)
+    def beside(starts: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+        """The constant and the present input, orthonormal, and the signals without them (Frisch and Waugh)."""
+        p = _orthonormal(without_starts(present, starts), present)
+        rest = without_starts(v, starts).flatten(0, 1)
+        return p, rest - p @ (p.T @ rest)
 
-    def added(z: Tensor) -> float:
-        """The part of the variance that the columns of z explain, beside the present."""
-        return float((torch.linalg.qr(z).Q.T @ rest).square().sum()) / total if z.shape[1] else 0.0
+    def columns_beside(z: Tensor, starts: tuple[float, ...]) -> Tensor:
+        p, z = beside(starts)[0], without_starts(z, starts).flatten(0, 1)
+        return z - p @ (p.T @ z)
+
+    def explained(z: Tensor, decays: Iterable[float]) -> float:
+        """The part of the variance that z (trials, time, k), present inputs and initial states explain together."""
+        starts = () if from_rest else tuple(decays)
+        rest = beside(starts)[1]
+        q = _orthonormal(columns_beside(z, starts), z)
+        return 1 - float(rest.square().sum() - (q.T @ rest).square().sum()) / total
 
     candidates = (-1 / torch.logspace(math.log10(SHORTEST), math.log10(LONGEST), 48, dtype=torch.float64)).exp()
-    profile = candidates.new_tensor([[added(integral(g, c)) for c in channels] for g in candidates.tolist()])
-    decays: list[float] = candidates[profile.argmax(0)].tolist()
-    z = torch.cat([integral(decays[c], c) for c in channels], 1)
+    middle = float(candidates[24])
+    for c in range(channels):
+        z = _integral(x, middle, c)[..., None]
+        if columns_beside(z, () if from_rest else (middle,)).norm() <= APART * z.norm():
+            raise InputError(
+                f"inputs: the integral of channel {c + 1} can't be told from the inputs; allowed: several steps, and "
+                "inputs that are not 0 throughout"
+            )
+
+    def alone(g: float, c: int) -> tuple[float, float]:
+        z = _integral(x, g, c)[..., None]
+        return explained(z, [g]), explained(z[..., :0], [g])
+
+    pairs = [[alone(g, c) for c in range(channels)] for g in candidates.tolist()]
+    whole, without = candidates.new_tensor(pairs).unbind(2)
+    profile = whole - without
+    decays: list[float] = candidates[whole.argmax(0)].tolist()
+    z = torch.stack([_integral(x, g, c) for c, g in enumerate(decays)], 2)
+
+    def with_decay(g: float, c: int) -> float:
+        z[..., c] = _integral(x, g, c)
+        return explained(z, [*decays[:c], g, *decays[c + 1 :]])
+
     for _ in range(20):
         before = list(decays)
-        for c in channels:
-            others = z[:, [k for k in channels if k != c]]
-            decays[c] = _best(lambda g, c=c, others=others: added(torch.cat([others, integral(g, c)], 1)), decays[c])
-            z[:, [c]] = integral(decays[c], c)
+        for c in range(channels):
+            decays[c] = _best(lambda g, c=c: with_decay(g, c), decays[c])
+            z[..., c] = _integral(x, decays[c], c)
         if max(abs(new - old) for new, old in zip(decays, before, strict=True)) < 1e-7:
             break
-    shares = candidates.new_tensor([added(z) - added(z[:, [k for k in channels if k != c]]) for c in channels])
+    found = explained(z, decays)
+    others = [[k for k in range(channels) if k != c] for c in range(channels)]
+    shares = candidates.new_tensor([found - explained(z[..., kept], decays) for kept in others])
     kept = shares > 1e-9
-    gains = torch.linalg.lstsq(z, rest, driver="gelsd").solution.T * kept
-    explained = 1 - float(rest.square().sum()) / total + added(z)
+    starts = () if from_rest else tuple(decays)
+    gains = torch.linalg.lstsq(columns_beside(z, starts), beside(starts)[1], driver="gelsd").solution.T * kept
     effective = torch.where(kept, candidates.new_tensor(decays), candidates[0])
-    return Fit(effective, gains, shares, explained, candidates, profile)
+    initial = x.new_zeros(trials, channels)
+    if not from_rest:
+        columns_seen = torch.cat([present, z], 2)
+        seen, wanted = (without_starts(values, starts).flatten(0, 1) for values in (columns_seen, v))
+        left = v - columns_seen @ torch.linalg.lstsq(seen, wanted, driver="gelsd").solution
+        initial = _initial(left, gains, effective)
+        left = left - (initial[:, None] * _powers(effective, time)) @ gains.T
+        found = 1 - float(left.square().sum()) / total
+    freedom = trials * time - (1 + 2 * channels) - initial.count_nonzero() / v.shape[2]
+    adjusted = 1 - (1 - found) * (trials * time - 1) / float(freedom)
+    return Fit(effective, gains / size, shares, max(adjusted, 0.0), candidates, profile, initial * size)
+
+
+def _initial(left: Tensor, gains: Tensor, decays: Tensor) -> Tensor:
+    r"""$\arg\min_z \sum_t |v_t - \sum_c g_c\,\gamma_c^{t+1} z_c|^2$ of what is `left`: (trials, channels)."""
+    powers = _powers(decays, left.shape[1])
+    gram = (gains.T @ gains) * (powers.T @ powers)
+    return ((left @ gains) * powers).sum(1) @ torch.linalg.pinv(gram, hermitian=True)
+
+
+def _integral(x: Tensor, decay: float, c: int) -> Tensor:
+    """(trials, time) of channel c, from rest: the same numbers as Integration.targets, from a filter."""
+    return torch.from_numpy(lfilter([decay], [1, -decay], x[..., c].numpy(), axis=1))
+
+
+def _sizes(inputs: Tensor) -> Tensor:
+    """The root mean square of each channel, (channels,), so that no unit is lost beside the constant."""
+    size = inputs.double().square().mean((0, 1)).sqrt()
+    return torch.where(size > 0, size, 1.0)
+
+
+def _powers(decays: Tensor, time: int) -> Tensor:
+    r"""$\gamma_c^{t+1}$, (time, channels)."""
+    return decays ** torch.arange(1, time + 1)[:, None]
+
+
+def without_starts(values: Tensor, starts: tuple[float, ...]) -> Tensor:
+    r"""(trials, time, k), in each trial orthogonal to $\gamma^t$ for each of `starts`."""
+    if not starts:
+        return values
+    powers = _powers(values.new_tensor(starts), values.shape[1])[None]
+    q = _orthonormal(powers, powers)
+    return values - q @ (q.T @ values)
+
+
+def _orthonormal(columns: Tensor, whole: Tensor) -> Tensor:
+    """An orthonormal basis (samples, rank) of columns (..., k), without what is tiny beside those of `whole`."""
+    sizes = whole.flatten(0, -2).norm(dim=0).clamp(min=torch.finfo(whole.dtype).tiny)
+    q, r = torch.linalg.qr(columns.flatten(0, -2) / sizes)
+    u, values, _ = torch.linalg.svd(r, full_matrices=False)
+    return q @ u[:, values > APART]
 
 
 def _best(value: Callable[[float], float], start: float) -> float:
@@ -89,6 +184,54 @@ def _best(value: Callable[[float], float], start: float) -> float:
     found: Any = minimize_scalar(lambda u: -value(decay(u)), bounds=bounds, method="bounded", options={"xatol": 1e-9})
     best = decay(float(found.x))
     return 1.0 if best > 0.999 and value(1.0) >= value(best) else best
+
+
+class Memory(NamedTuple):
+    """What signals hold of past inputs, judged on samples that no coefficient was fitted on.
+
+    older: of what they hold of all inputs, the part that needs inputs of more than two steps ago. integrals: of what
+    they hold of all but the present input, the part that is in the integrals, at most 1.
+    """
+
+    older: float
+    integrals: float
+
+
+def memory(signals: Tensor, inputs: Tensor, fit: Fit) -> Memory:
+    r"""Regression of $v_t$ on $x_t, \ldots, x_{t-k}$ for several k, beside the one on $x_t$ and the integrals $z_t$.
+
+    An integral of time constant $\tau$ has $e^{-6/\tau}$ of its variance from inputs of more than two steps ago.
+    """
+    # what trials started with came before any input
+    started = fit.initial[:, None] * _powers(fit.decays, inputs.shape[1])
+    v, size = signals.double() - started @ fit.gains.T, _sizes(inputs)
+    x, z = inputs.double() / size, (fit.integrals(inputs) - started) / size
+    trials, time, channels = x.shape
+    most = max(RECENT + 1, min(LAGS, time // 2, trials * time // (8 * channels)))
+    past = torch.cat([functional.pad(x, (0, 0, k, 0))[:, :time] for k in range(most + 1)], 2)
+
+    def explained(columns: Tensor) -> float:
+        """$R^2$ on the samples that the coefficients were not fitted on."""
+        (a, b), (seen, new) = (halves(each) for each in (torch.cat([torch.ones_like(x[..., :1]), columns], 2), v))
+        a, b, seen, new = (each.flatten(0, 1) for each in (a, b, seen, new))
+        predicted = b @ torch.linalg.lstsq(a, seen, driver="gelsd").solution
+        return 1 - float((new - predicted).square().sum()) / (float((new - seen.mean(0)).square().sum()) or 1.0)
+
+    present, recent, longer = (max(explained(past[..., : (k + 1) * channels]), 0.0) for k in (0, RECENT, most))
+    within = explained(torch.cat([x, z], 2))
+    everything = max(longer, recent, within)
+    if not everything > 1 / (trials * time):
+        return Memory(0.0, 0.0)
+    held = everything - present
+    return Memory(max(everything - recent, 0.0) / everything, max(within - present, 0.0) / held if held > 0 else 0.0)
+
+
+def halves(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Every other trial of (trials, time, k) and the rest; of one trial, its two halves."""
+    if len(values) > 1:
+        return values[::2], values[1::2]
+    half = values.shape[1] // 2
+    return values[:, :half], values[:, half:]
 
 
 class Principal(NamedTuple):
@@ -137,13 +280,22 @@ def outliers(values: Tensor, most: int = 20) -> int:
     return int((leading[:-1] / leading[1:]).argmax()) + 1
 
 
-def error_by_duration(outputs: Tensor, targets: Tensor) -> Tensor:
+def growth(signals: Tensor) -> float:
+    """How many times larger signals (trials, time, k) are in the last tenth of the time than in the first."""
+    tenth = -(-signals.shape[1] // 10)
+    first, last = (float(part.double().square().mean().sqrt()) for part in (signals[:, :tenth], signals[:, -tenth:]))
+    return last / first if first > 0 else 0.0
+
+
+def error_by_duration(outputs: Tensor, targets: Tensor, inputs: Tensor | None = None) -> Tensor:
     r"""$\sqrt{\sum_{t<T}\langle (y_t - \bar y_t)^2\rangle / \sum_{t<T} \langle \bar y_t^2\rangle}$, (time, channels).
 
-    Row T - 1 is the relative error on sequences of T steps; infinite where the outputs are no longer finite.
+    Row T - 1 is the relative error on sequences of T steps; infinite where the outputs are no longer finite. Targets
+    that are 0 throughout, with a decay or a scale of 0, have no size: there it is relative to the inputs, if given.
     """
-    error, size = ((v.double().square().sum(0).cumsum(0)) for v in (outputs.double() - targets, targets))
-    return (error / size).sqrt().nan_to_num(nan=math.inf, posinf=math.inf)
+    sizes = targets if inputs is None else torch.where(targets.any(0).any(0), targets, inputs.double())
+    error, size = ((v.double().square().sum(0).cumsum(0)) for v in (outputs.double() - targets, sizes))
+    return torch.where(error == 0, 0.0, error / size).sqrt().nan_to_num(nan=math.inf, posinf=math.inf)
 
 
 def longest_duration(errors: Tensor, allowed: float) -> tuple[int, ...]:
@@ -160,6 +312,7 @@ def fit_readout(activity: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     h, y = activity.double(), targets.double()
     mean, middle = h.mean(0), y.mean(0)
     gram = (h - mean).T @ (h - mean)
-    ridge = 1e-8 * gram.trace() / len(gram) * torch.eye(len(gram), dtype=gram.dtype)
+    size = float(gram.trace()) / len(gram) or 1.0
+    ridge = 1e-8 * size * torch.eye(len(gram), dtype=gram.dtype)
     decoders = torch.linalg.solve(gram + ridge, (h - mean).T @ (y - middle))
     return decoders, middle - mean @ decoders

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from rni import memory
+from rni.analysis.recording import error_by_duration
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration, bursts
@@ -42,6 +44,8 @@ def robustness(
     """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed."""
     if net.neurons > LARGEST:
         raise InputError(f"neurons: {net.neurons}; allowed: up to {LARGEST}, because noise on W is a full matrix")
+    needed = 4 * net.encoders.element_size() * net.neurons**2
+    memory.require(needed, f"neurons: {net.neurons}", "a smaller network, because noise on W is a full matrix")
     if not all(0 <= level < 1 for level in levels):
         raise InputError(f"levels: {levels}; allowed: fractions from 0 to below 1")
     x = inputs(trajectories, duration, net.channels, _stream(seed, 0)).to(net.encoders)
@@ -83,9 +87,7 @@ def noisy_outputs(net: Network, inputs: Tensor, level: float, generator: Generat
 
 
 def _worst_error(task: Integration, outputs: Tensor, inputs: Tensor) -> float:
-    targets = task.targets(inputs.double())
-    error = (outputs.double() - targets).square().sum((0, 1)) / targets.square().sum((0, 1))
-    return float(error.sqrt().max())
+    return float(error_by_duration(outputs, task.targets(inputs.double()), inputs)[-1].max())
 
 
 def _stream(seed: int, number: int) -> Generator:

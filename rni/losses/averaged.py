@@ -1,12 +1,13 @@
 r"""The fully averaged loss of a linear network (section 3, first appendix): no batch, no noise."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Generator, Tensor
 
-from rni.errors import InputError
-from rni.losses.gradient import Gradient, Trained
+from rni.errors import InputError, require_whole
+from rni.losses.gradient import Gradient, Trained, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration
 from rni.theory.moments import input_correlation, moments, target_moments
@@ -23,56 +24,75 @@ class AveragedLoss:
     task: Integration
     duration: int = 3
     covariance: Tensor | None = None
-    correlation: Tensor = field(init=False, repr=False)
-    targets: Tensor = field(init=False, repr=False)
+    correlation: Tensor | None = field(init=False, repr=False)  # None for white noise: see `weighed`
 
     def __post_init__(self):
-        decays = torch.tensor(self.task.decays, dtype=torch.float64)
-        scales = torch.tensor(self.task.scales, dtype=torch.float64)
-        chi = input_correlation(self.duration, self.task.channels, self.covariance)
+        require_whole("duration", self.duration, 1)
+        given = self.covariance is not None
+        chi = input_correlation(self.duration, self.task.channels, self.covariance) if given else None
         object.__setattr__(self, "correlation", chi)
-        object.__setattr__(self, "targets", target_moments(decays, scales, self.duration))
+
+    @cached_property
+    def targets(self) -> Tensor:
+        r"""$s\gamma^q$, (duration, channels, channels)."""
+        decays, scales = self._decays_and_scales()
+        return target_moments(decays, scales, self.duration)
+
+    def _decays_and_scales(self) -> tuple[Tensor, ...]:
+        return torch.tensor([self.task.decays, self.task.scales], dtype=torch.float64).unbind()
+
+    def weighed(self, residual: Tensor) -> Tensor:
+        r"""$\sum_q \chi_{qp}\,(\mu_q - s\gamma^q)$, (duration, channels, channels)."""
+        if self.correlation is None:
+            return torch.arange(self.duration, 0, -1).to(residual)[:, None, None] * residual
+        return torch.einsum("qapb,qca->pcb", self.correlation.to(residual), residual)
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> None:
         """Nothing is drawn: the average over the inputs is exact."""
 
     def silent(self) -> float:
-        """The loss of a network without output."""
-        return float(torch.einsum("qapb,qca,pcb->", self.correlation, self.targets, self.targets))
+        r"""The loss of a silent network: $\sum_c \sum_{q=1}^T (T + 1 - q)\,s_c^2\gamma_c^{2q}$ for white noise."""
+        if self.correlation is None:
+            decays, scales = self._decays_and_scales()
+            q = torch.arange(1, self.duration + 1)[:, None]
+            return float(((self.duration + 1 - q) * (scales * decays**q).square()).sum())
+        return float((self.targets * self.weighed(self.targets)).sum())
 
     def value(self, net: Network, inputs: None = None) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
-        mu = moments(_linear(net).recurrent.matrix(), net.encoders, net.decoders, self.duration)
+        require_task(_linear(net), self.task)
+        mu = moments(net.recurrent.matrix(), net.encoders, net.decoders, self.duration)
         residual = mu - self.targets.to(mu)
-        return torch.einsum("qapb,qca,pcb->", self.correlation.to(mu), residual, residual)
+        return (residual * self.weighed(residual)).sum()
 
     @torch.no_grad()
     def gradient(self, net: Network, inputs: None = None, train: Trained = "recurrent") -> tuple[float, Gradient]:
         r"""The loss and its gradient from 2T products with D vectors.
 
-        $\partial L/\partial W = 2 \sum_{p=1}^T \sum_{m=0}^{p-1} (W^{\dagger m} d)\, A_p\, (W^{p-1-m} e)^\dagger$ with
-        $A_p = \sum_q \chi_{qp} (\mu_q - s\gamma^q)$: of rank T D at most.
+        $\delta_p = 2 d\,A_p + W^\dagger \delta_{p+1}$ with $A_p = \sum_q \chi_{qp} (\mu_q - s\gamma^q)$, and
+        $\partial L/\partial W = \sum_{p=1}^T \delta_p\,(W^{p-1} e)^\dagger$: of rank T D at most.
         """
-        w = _linear(net).recurrent
-        images: list[Tensor] = [net.encoders]  # W^m E
-        pulled: list[Tensor] = [net.decoders]  # W'^m D
+        parts = trained_parts(net, train)
+        require_task(_linear(net), self.task)
+        w, decoders = net.recurrent, net.decoders
+        images: list[Tensor] = [net.encoders.T]  # W^p E, as rows
         for _ in range(self.duration):
-            images.append(w(images[-1].T).T)
-            pulled.append(w.pull_back(pulled[-1].T).T)
-        residual = torch.stack([net.decoders.T @ image for image in images[1:]]) - self.targets.to(net.dtype)
-        weighed = torch.einsum("qapb,qca->pcb", self.correlation.to(residual), residual)
+            images.append(w(images[-1]))
+        residual = torch.stack([(image @ decoders).T for image in images[1:]]) - self.targets.to(net.dtype)
+        weighed = self.weighed(residual)
         loss = float((residual * weighed).sum())
 
-        right = [
-            sum((images[p - m] @ (2 * weighed[p]).T for p in range(m, self.duration)), torch.zeros_like(net.encoders))
-            for m in range(self.duration)
-        ]
-        decoders = encoders = None
-        if train != "recurrent":
-            decoders = torch.stack([2 * v @ a.T for v, a in zip(images[1:], weighed, strict=True)]).sum(0)
-        if train == "all":
-            encoders = torch.stack([2 * u @ a for u, a in zip(pulled[1:], weighed, strict=True)]).sum(0)
-        return loss, Gradient(torch.cat(pulled[:-1], dim=1).T, torch.cat(right, dim=1).T, decoders, encoders)
+        slopes = 2 * weighed.mT  # 2 A_p', (duration, channels of the inputs, of the outputs)
+        decoder_gradient = torch.cat(images[1:]).T @ slopes.flatten(0, 1) if "decoders" in parts else None
+        if parts <= {"decoders"}:
+            return loss, Gradient(images[0][:0], images[0][:0], decoder_gradient)
+        errors = slopes @ decoders.T
+        for p in range(self.duration - 1, 0, -1):
+            w.pull_back(errors[p], onto=errors[p - 1])
+        encoder_gradient = w.pull_back(errors[0]).T if "encoders" in parts else None
+        left, right = errors.flatten(0, 1), torch.cat(images[:-1])
+        kept = len(left) if "recurrent" in parts else 0
+        return loss, Gradient(left[:kept], right[:kept], decoder_gradient, encoder_gradient)
 
 
 def _linear(net: Network) -> Network:

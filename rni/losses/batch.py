@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from rni.errors import require_whole
 from rni.losses.averaged import AveragedLoss
-from rni.losses.gradient import Gradient, Trained
+from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration, correlated_noise, white_noise
+from rni.theory.moments import full_covariance
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,12 @@ class BatchLoss:
     batch: int = 64
     covariance: Tensor | None = None
 
+    def __post_init__(self):
+        require_whole("duration", self.duration, 1)
+        require_whole("batch", self.batch, 1)
+        if self.covariance is not None:
+            full_covariance(self.duration, self.task.channels, self.covariance)
+
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Fresh inputs, (batch, duration, channels)."""
         if self.covariance is None:
@@ -37,6 +45,8 @@ class BatchLoss:
 
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
+        require_task(net, self.task)
+        require_inputs(inputs, net, "sequence", "time")
         return (net.outputs(inputs) - self.task.targets(inputs)).square().sum() / len(inputs)
 
     @torch.no_grad()
@@ -47,6 +57,9 @@ class BatchLoss:
         $\partial L / \partial W = \sum_t \delta_t\,(h_{t-1} + x_t e)^\dagger$. At t = 0 the state is 0, so that both
         the forward product and the gradient have rank D there.
         """
+        parts = trained_parts(net, train)
+        require_task(net, self.task)
+        require_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
         x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)
@@ -66,6 +79,9 @@ class BatchLoss:
         pairs = zip([*targets[1:], targets[0]], states, strict=True)
         residuals = torch.cat([torch.addmm(target, h, decoders, beta=-1) for target, h in pairs])
         loss = float(residuals.square().sum()) / batch
+        decoder_gradient = torch.cat(states).T @ residuals * (2 / batch) if "decoders" in parts else None
+        if parts <= {"decoders"}:
+            return loss, Gradient(fed[:0], fed[:0], decoder_gradient)
 
         errors = encoders.new_empty(max(rows, terms), net.neurons)
         delta = errors[:rows].split(batch)
@@ -75,10 +91,10 @@ class BatchLoss:
             w.pull_back(delta[t - 1], onto=delta[t - 2])
         delta[-1].mul_(f.derivative(nu[-1]))
         first = x[0].T @ delta[-1]
-        decoder_gradient = torch.cat(states).T @ residuals * (2 / batch) if train != "recurrent" else None
         encoder_gradient = None
-        if train == "all":
+        if "encoders" in parts:
             driven = sum((x[t].T @ delta[t - 1] for t in range(1, duration)), first)
             encoder_gradient = w.pull_back(driven).T
         errors[terms - channels : terms] = first  # in the place of t = 0
-        return loss, Gradient(errors[:terms], fed, decoder_gradient, encoder_gradient)
+        kept = terms if "recurrent" in parts else 0
+        return loss, Gradient(errors[:kept], fed[:kept], decoder_gradient, encoder_gradient)

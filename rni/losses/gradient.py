@@ -1,22 +1,64 @@
-"""A gradient as the outer product that it is: cheap to keep, to apply and to append."""
+"""A gradient as the outer product that it is: cheap to keep, to apply and to append; and what a loss asks of a net."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
-Trained = Literal["recurrent", "recurrent+decoders", "all"]
+from rni.errors import InputError, require_one_of
+from rni.network import Network
+from rni.task import Integration
+
+Trained = Literal["recurrent", "recurrent+decoders", "decoders", "all"]
+PARTS: dict[Trained, tuple[str, ...]] = {
+    "recurrent": ("recurrent",),
+    "recurrent+decoders": ("recurrent", "decoders"),
+    "decoders": ("decoders",),
+    "all": ("recurrent", "decoders", "encoders"),
+}
 
 
 @dataclass(frozen=True)
 class Gradient:
-    r"""$\partial L/\partial W$ = left.T @ right, both (terms, neurons); (neurons, channels) for the trained vectors."""
+    r"""$\partial L/\partial W$ = left.T @ right, both (terms, neurons), without terms where W is not trained.
+
+    (neurons, channels) for the vectors, None where they are not trained; `activation` by name for its own parameters.
+    """
 
     left: Tensor
     right: Tensor
     decoders: Tensor | None = None
     encoders: Tensor | None = None
+    activation: Mapping[str, Tensor] = field(default_factory=dict)
 
     def recurrent(self) -> Tensor:
         r"""$\partial L/\partial W$, (neurons, neurons)."""
         return self.left.T @ self.right
+
+
+def trained_parts(net: Network, train: Trained) -> set[str]:
+    """What of "recurrent", "decoders" and "encoders" is trained: all of it must require a gradient, as torch says."""
+    require_one_of("train", train, PARTS)
+    if net.active is not None:
+        raise InputError("network: has silenced neurons; allowed: a whole network for training")
+    return {part for part in PARTS[train] if all(p.requires_grad for p in _parameters(getattr(net, part)))}
+
+
+def _parameters(part: nn.Module | nn.Parameter) -> list[nn.Parameter]:
+    return list(part.parameters()) if isinstance(part, nn.Module) else [part]
+
+
+def require_task(net: Network, task: Integration) -> None:
+    """Refuse a loss of one task for a network of another: what it learned would not be what it says."""
+    if net.task != task:
+        raise InputError(f"task: {task} of the loss, {net.task} of the network; allowed: the same")
+
+
+def require_inputs(inputs: Tensor, net: Network, *names: str) -> None:
+    """Refuse inputs that are not (*names, channels), or have none."""
+    if inputs.ndim != len(names) + 1 or inputs.shape[-1] != net.channels or not inputs.numel():
+        allowed = f"({', '.join(names)}, {net.channels}), with at least one {' and one '.join(names)}"
+        raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")
+    if inputs.dtype != net.dtype:
+        raise InputError(f"inputs: {inputs.dtype}; allowed: {net.dtype}, as the network has")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from rni.errors import InputError
-from rni.losses.gradient import Gradient, Trained
+from rni.errors import InputError, require_whole
+from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.quasirandom import points, shifted_points
 from rni.task import Integration
@@ -41,10 +41,9 @@ class ProxyLoss:
         bounds = largest_coordinates(self.task) if self.bounds is None else tuple(self.bounds)
         if len(bounds) != self.task.channels or not all(0 < bound < float("inf") for bound in bounds):
             raise InputError(f"bounds: {bounds}; allowed: {self.task.channels} positive numbers, one for each channel")
-        if self.points < 1 or self.current_weight < 0:
-            raise InputError(
-                f"points, current_weight: {self.points}, {self.current_weight}; allowed: 1 or more, 0 or more"
-            )
+        require_whole("points", self.points, 1)
+        if not 0 <= self.current_weight < float("inf"):
+            raise InputError(f"current_weight: {self.current_weight}; allowed: 0 or more")
         object.__setattr__(self, "bounds", bounds)
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -61,11 +60,13 @@ class ProxyLoss:
 
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
+        require_task(net, self.task)
         return proxy_value(net, inputs, self.current_weight) / len(inputs)
 
     def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
         """The loss and its gradient."""
-        return proxy_gradient(net, inputs, self.current_weight, 1 / len(inputs), train)
+        require_task(net, self.task)
+        return proxy_gradient(net, inputs, self.current_weight, 1 / max(len(inputs), 1), train)
 
     def check_range(self, inputs: Tensor) -> None:
         r"""Warn where signals (batch, time, channels) lead to $|z_c| = |\bar y_c| / (s_c\gamma_c)$ out of the box."""
@@ -102,11 +103,13 @@ class ReLUProxyLoss:
 
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
-        return proxy_value(_relu(net), inputs)
+        require_task(_relu(net), self.task)
+        return proxy_value(net, inputs)
 
     def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
         """The loss and its gradient, from products with two vectors."""
-        return proxy_gradient(_relu(net), inputs, train=train)
+        require_task(_relu(net), self.task)
+        return proxy_gradient(net, inputs, train=train)
 
 
 def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, ...]:
@@ -118,6 +121,7 @@ def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, .
 
 def proxy_value(net: Network, z: Tensor, current_weight: float = 1.0) -> Tensor:
     r"""$\sum_z |D^\dagger f(WEz) - S\Gamma z|^2 + a\,|W f(WEz) - WE\,\Gamma z|^2$, over the rows z."""
+    require_inputs(z, net, "point")
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
     driven = net.recurrent(net.encoders.T)  # W E, as rows
     h = net.f(z @ driven)
@@ -137,6 +141,8 @@ def proxy_gradient(
     $\partial L/\partial W = \sum_z 2a\,\kappa\,(f(WEz) - E\,\Gamma z)^\dagger + \delta\,(E z)^\dagger$; the last
     term has rank D. z: (points, channels).
     """
+    parts = trained_parts(net, train)
+    require_inputs(z, net, "point")
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
     w, encoders, decoders = net.recurrent, net.encoders, net.decoders
     driven = w(encoders.T)
@@ -147,13 +153,17 @@ def proxy_gradient(
     loss = factor * (float(output.square().sum()) + current_weight * float(current.square().sum()))
 
     output *= 2 * factor
+    decoder_gradient = h.T @ output if "decoders" in parts else None
+    if parts <= {"decoders"}:
+        return loss, Gradient(h[:0], h[:0], decoder_gradient)
     current *= 2 * factor * current_weight
     errors = w.pull_back(current, onto=output @ decoders.T) * net.f.derivative(nu)
     first = z.T @ errors
+    encoder_gradient = w.pull_back(first - (decays * z).T @ current).T if "encoders" in parts else None
+    if "recurrent" not in parts:
+        return loss, Gradient(h[:0], h[:0], decoder_gradient, encoder_gradient)
     left = torch.cat([current, first])
     right = torch.cat([torch.addmm(h, decays * z, encoders.T, alpha=-1), encoders.T])
-    decoder_gradient = h.T @ output if train != "recurrent" else None
-    encoder_gradient = w.pull_back(first - (decays * z).T @ current).T if train == "all" else None
     return loss, Gradient(left, right, decoder_gradient, encoder_gradient)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 Verdict = Literal["reproduced", "not reproduced", "not tested in this profile"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """What the paper says and how it is judged.
 

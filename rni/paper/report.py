@@ -11,13 +11,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, Template
 from markupsafe import Markup
 
-from rni.files import write_atomically
+from rni.atomic import write_atomically
+from rni.designing import design
+from rni.pages import explore
 from rni.paper.reproduce import Outcome
+from rni.task import Integration
 from rni.theory.errata import ERRATA
 
 
 def write_report(outcomes: Sequence[Outcome], folder: Path, summary: Mapping[str, Any]) -> Path:
-    """index.html in `folder`, with the figures that stand there already built in."""
+    """index.html in `folder`, with the figures that stand there already built in, and a network to play with beside."""
+    explore(design(Integration([0.995, 0.993])).network, folder / "explore.html", name="Two integrals, designed")
     claims = [claim for outcome in outcomes for claim in outcome.claims]
     page = template("report.html").render(
         sections=[(name, list(group)) for name, group in groupby(outcomes, key=lambda outcome: outcome.figure.section)],

@@ -9,19 +9,19 @@ import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import BrokenExecutor, Executor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rni.atomic import require_writable_folder, said, write_atomically
 from rni.errors import InputError
-from rni.files import write_atomically
 from rni.paper import figures
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile
-from rni.runs.engine import compute_all
+from rni.runs.engine import TRIES, ClusterLost, compute_all, result
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 from rni.runs.store import Store
@@ -87,6 +87,9 @@ def reproduce(
     root = Store(store).root
     specifications = {s.key(): s for figure in chosen for s in figure.runs(profile)}
     finished = {key for key in specifications if Store(root).has(key)}
+    require_writable_folder(out)
+    if len(finished) < len(specifications):
+        require_writable_folder(root)
     with runs_progress(list(specifications.values()), root) as on_event:
         runs = compute_all(specifications.values(), root, executor, on_event)
     failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
@@ -130,26 +133,46 @@ def measure_all(
 ) -> list[Outcome]:
     """Measure each figure whose runs are finished, beside each other, and draw it; a failure is the figure's own.
 
-    First those that need no runs, because they compute everything themselves, then those of most networks.
+    First those that need no runs, because they compute everything themselves, then those of most networks. When a
+    worker dies, those that are left are measured again, in the end one at a time.
     """
     outcomes = [Outcome(figure, list(figure.runs(profile))) for figure in chosen]
-    waiting: dict[Future, Outcome] = {}
-    for outcome in sorted(outcomes, key=lambda each: -len(each.specifications) or -np.inf):
+    for outcome in outcomes:
         reasons = [failed_runs[s.key()] for s in outcome.specifications if s.key() in failed_runs]
         if reasons:
             outcome.failure = f"{len(reasons)} of {len(outcome.specifications)} runs failed: {reasons[0]}"
-        else:
-            waiting[executor.submit(measure, outcome.figure.id, profile, store)] = outcome
+    left = sorted((o for o in outcomes if not o.failure), key=lambda each: -len(each.specifications) or -np.inf)
+    for _ in range(TRIES):
+        left = _measure_together(left, profile, store, executor, out)
+    for outcome in left:
+        if _measure_together([outcome], profile, store, executor, out):
+            outcome.failure = "the worker process died, with this figure alone: killed, or out of memory"
+    return outcomes
+
+
+def _measure_together(
+    outcomes: Sequence[Outcome], profile: Profile, store: Path, executor: Executor, out: Path
+) -> list[Outcome]:
+    """Measure and draw as far as no worker dies; what is left."""
+    waiting = {executor.submit(measure, outcome.figure.id, profile, store): outcome for outcome in outcomes}
+    left = []
     for future in as_completed(waiting):
         outcome = waiting[future]
         try:
-            outcome.measured, outcome.seconds = future.result()
+            outcome.measured, outcome.seconds = result(future)
             judge(outcome)
             write_figure(outcome, out)
+        except BrokenExecutor:
+            left.append(outcome)
+            continue
+        except ClusterLost:
+            raise
+        except OSError as error:
+            outcome.failure = said(error)
         except Exception as error:  # a figure that fails is a red line in the report, not the end of the others
             outcome.failure = " ".join(f"{type(error).__name__}: {error}".split())
         print(f"{outcome.figure.id}: {outcome.failure or f'measured in {outcome.seconds:.1f} s'}", file=sys.stderr)
-    return outcomes
+    return left
 
 
 def write_figure(outcome: Outcome, folder: Path) -> None:

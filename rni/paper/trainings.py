@@ -1,4 +1,5 @@
-"""The networks of section 5 that several figures and Table 1 share: activation, loss and channels say how to train."""
+"""The networks that several figures share: those of section 5 and Table 1, by activation, loss and channels; and the
+descents on the exact ReLU proxy loss of the appendix (Figs 16 to 18), by scale."""
 
 from typing import Any
 
@@ -58,6 +59,28 @@ def _training(profile: Profile, activation: str, loss: str, channels: int) -> di
     if channels == 1:
         return falling | {"learning_rate": 0.02}
     return falling | {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons}
+
+
+PROXY_DECAY = 0.995
+PROXY_SCALES = (0.05, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 20.0)
+
+
+def proxy_scales(profile: Profile) -> tuple[float, ...]:
+    """All of them, or those that take at most a few seconds each: the number of steps grows away from s = 1."""
+    return PROXY_SCALES[1:-1] if profile.quick else PROXY_SCALES
+
+
+def proxy_descent(scale: float, neurons: int, seed: int) -> Specification:
+    r"""Exact ReLU proxy from W = 0 to a loss of 1e-9. The largest Hessian eigenvalue is below $12\,(1 + s^2)$."""
+    rate = 0.16 / (1 + scale**2)
+    return Specification.parse(
+        {
+            "seed": seed,
+            "task": {"decays": [PROXY_DECAY], "scales": [scale]},
+            "network": {"neurons": neurons, "weights": "lowrank", "precision": "float64"},
+            "training": {"loss": "proxy", "learning_rate": rate, "steps": 200_000, "stop_loss": 1e-9},
+        }
+    )
 
 
 def first_below(curve: np.ndarray, limit: float, window: int = 20) -> float:

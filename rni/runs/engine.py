@@ -9,18 +9,22 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rni.atomic import said
 from rni.errors import Diverged, InputError
-from rni.progress import remove_stale, reported, statuses
+from rni.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.specification import Specification
 from rni.runs.store import Store, label
+
+if TYPE_CHECKING:
+    from rni.training.descent import Callback
 
 log = logging.getLogger(__name__)
 
@@ -72,39 +76,64 @@ def compute_all(
     def left() -> set[str]:
         return given.keys() - outcomes.keys()
 
-    suspects: set[str] = set()
-    barren = 0
-    while (batch := left() - suspects) and barren < TRIES:
-        _round(_longest_first(given, batch), store.root, executor, settle)
-        # whatever is unsettled now, a worker died; those that were running are tried again at the end
-        found = {status.key for status in statuses(store.root)} & left() - suspects
-        remove_stale(store.root)
-        suspects |= found
-        barren += not found
-    for key in left() - suspects:
-        settle(Outcome(key, label(given[key]), reason="the worker processes die before they begin a run"))
-    for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
-        for _ in range(TRIES):
+    with signed(store.root) as sign:
+        suspects: set[str] = set()
+        barren = 0
+        while (batch := left() - suspects) and barren < TRIES:
+            _round(_longest_first(given, batch), store.root, sign, executor, settle)
+            # whatever is unsettled now, a worker died; those that were running are tried again at the end
+            found = {status.key for status in statuses(store.root)} & left() - suspects
+            remove_stale(store.root)
+            suspects |= found
+            barren += not found
+        for key in left() - suspects:
+            settle(Outcome(key, label(given[key]), reason="the worker processes die before they begin a run"))
+        for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
+            for _ in range(TRIES):
+                if key in left():
+                    _round({key: given[key]}, store.root, sign, executor, settle)
             if key in left():
-                _round({key: given[key]}, store.root, executor, settle)
-        if key in left():
-            reason = "the worker process died, twice, with this run alone: killed, or out of memory"
-            settle(Outcome(key, label(given[key]), reason=reason))
+                reason = "the worker process died, twice, with this run alone: killed, or out of memory"
+                settle(Outcome(key, label(given[key]), reason=reason))
+    remove_stale(store.root)
     return {key: outcomes[key] for key in given}
 
 
-def compute(specification: Specification, store_root: Path) -> Outcome:
-    """Compute one run through the store; what a worker does."""
+def compute(specification: Specification, store_root: Path, sign: str = "") -> Outcome:
+    """Compute one run through the store; what a worker does. The sign is in the store of who asks for it."""
     begun, key, name, reason = time.monotonic(), specification.key(), label(specification), None
     try:
+        require_sign(store_root, sign)
         with reported(store_root, key, name, specification.training.steps) as report:
-            Store(store_root).compute(specification, [report])
+            _compute(specification, store_root, report)
     except (Diverged, InputError) as error:
         reason = str(error)
+    except OSError as error:
+        reason = said(error)
     except Exception as error:
         log.exception("%s", name)
         reason = f"{type(error).__name__}: {error}"
     return Outcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()))
+
+
+class ClusterLost(InputError):
+    """The cluster can't be used, or no longer."""
+
+
+def result(future: Future) -> Any:
+    """What a worker returned. BrokenExecutor where the worker died; ClusterLost where there is no hope of another."""
+    try:
+        return future.result()
+    except CancelledError:  # not by us: Dask does it when the scheduler is gone
+        raise ClusterLost(
+            "scheduler: gone in the middle, finished runs are kept; allowed: the same command, with a running scheduler"
+        ) from None
+    except Exception as error:
+        if missing := _missing_module(error):
+            raise ClusterLost(
+                f"scheduler: {missing} there, or on a worker; allowed: the packages of this command on each of them"
+            ) from None
+        raise
 
 
 def cost(specification: Specification) -> float:
@@ -141,6 +170,13 @@ def cluster(address: str) -> Executor:
         raise InputError(f"scheduler: {address!r}, not reached ({found[:120]}); allowed: {allowed}") from None
     if not client.scheduler_info()["workers"]:
         log.warning("%s: the scheduler has no workers yet; waiting for them", address)
+    client.wait_for_workers(1)
+    try:  # a worker that can't read what it is sent ends without a word to us
+        client.run(eval, f"__import__({__name__!r}) and None")
+    except ImportError as error:
+        client.close()
+        allowed = "workers with the packages of this command"
+        raise InputError(f"scheduler: {address}, a worker says: {error}; allowed: {allowed}") from None
     return ClusterExecutor(client)
 
 
@@ -193,9 +229,15 @@ class ClusterExecutor(Executor):
         self._executor = client.get_executor(pure=False, retries=2)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        if self._client.status != "running":  # it would wait for ever
+            future = Future()
+            future.cancel()
+            return future
         return self._executor.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._client.status != "running":  # giving up the way back to a lost scheduler, it logs a traceback
+            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._executor.shutdown(wait and not cancel_futures)
         self._client.close()
 
@@ -207,9 +249,11 @@ def _longest_first(given: dict[str, Specification], keys: set[str]) -> dict[str,
     return {key: given[key] for key in sorted(keys, key=lambda key: (-cost(given[key]), key))}
 
 
-def _round(batch: dict[str, Specification], root: Path, executor: Executor, settle: Callable[[Outcome], None]) -> None:
+def _round(
+    batch: dict[str, Specification], root: Path, sign: str, executor: Executor, settle: Callable[[Outcome], None]
+) -> None:
     """Compute a batch as far as no worker dies."""
-    futures = {executor.submit(compute, specification, root): key for key, specification in batch.items()}
+    futures = {executor.submit(compute, specification, root, sign): key for key, specification in batch.items()}
     try:
         for future in as_completed(futures):
             with suppress(BrokenExecutor):
@@ -222,12 +266,29 @@ def _round(batch: dict[str, Specification], root: Path, executor: Executor, sett
 
 def _outcome(future: Future, specification: Specification) -> Outcome:
     try:
-        return future.result()
-    except BrokenExecutor:
+        return result(future)
+    except (BrokenExecutor, ClusterLost):
         raise
-    except Exception as error:  # the cluster's own: cancelled, killed too often, a worker without rni
+    except Exception as error:  # the cluster's own: killed too often
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return Outcome(specification.key(), label(specification), reason=reason)
+
+
+def _compute(specification: Specification, root: Path, report: "Callback") -> None:
+    try:
+        Store(root).compute(specification, [report])
+    except KeyboardInterrupt:
+        if parent_process() is None:
+            raise
+        os._exit(1)  # saved, and no longer wanted; like any death it leaves word of what it was at
+
+
+def _missing_module(error: BaseException | None) -> str:
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and "rni" in str(error):
+            return str(error)
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def _start_worker(lifeline: Connection) -> None:

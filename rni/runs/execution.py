@@ -29,6 +29,7 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
 
     The file stays: whoever keeps the result removes it then, so that a kill in between costs little.
     """
+    specification.require_memory()
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
     with threads(specification.training.threads):
         net, loss = specification.build(), specification.loss()

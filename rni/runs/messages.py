@@ -1,24 +1,42 @@
 """Validation errors in a user's words: `Specification.field: value; allowed: ...`, one line for each field."""
 
+import reprlib
 from collections.abc import Iterator
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+MOST = 20  # lines
 
-def explain(error: ValidationError) -> str:
+_brief = reprlib.Repr()
+_brief.maxlist = _brief.maxtuple = _brief.maxdict = 20
+_brief.maxstring = _brief.maxother = 80
+
+
+def explain(error: ValidationError) -> list[str]:
     """One line for each field that is wrong; where a field may be of several kinds, they are joined."""
     lines: dict[str, list[str]] = {}
     for each in error.errors():
         problem, allowed = _problem(each)
         lines.setdefault(problem, []).append(allowed)
-    return "\n".join(f"{problem}; allowed: {' or '.join(dict.fromkeys(alts))}" for problem, alts in lines.items())
+    found = [f"{problem}; allowed: {' or '.join(dict.fromkeys(alts))}" for problem, alts in lines.items()]
+    more = [f"and {len(found) - MOST} fields more; allowed: see above"] if len(found) > MOST else []
+    return found[:MOST] + more
+
+
+def shown(value: Any) -> str:
+    """A value as Python writes it, as far as 80 characters go: a file may nest it deeply, or hold enormous numbers."""
+    try:
+        text = _brief.repr(value)
+    except ValueError:  # Python writes no whole numbers of more than 4300 digits
+        text = "a huge number"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _problem(error: ErrorDetails) -> tuple[str, str]:
     where = ".".join(["Specification", *_path(error)])
-    shown = repr(error["input"])
-    problem = f"{where}: {shown if len(shown) <= 80 else shown[:77] + '...'}"
+    problem = f"{where}: {shown(error['input'])}"
     context = error.get("ctx", {})
     match error["type"]:
         case "missing":
@@ -30,7 +48,7 @@ def _problem(error: ErrorDetails) -> tuple[str, str]:
             return f"{where}.{text}", allowed
         case "union_tag_invalid":
             name = error["input"].get("name") if isinstance(error["input"], dict) else error["input"]
-            return f"{where}: {name!r}", context["expected_tags"]
+            return f"{where}: {shown(name)}", context["expected_tags"]
         case "union_tag_not_found":
             return problem, "a name, or a table with one"
         case "model_type" | "model_attributes_type":

@@ -145,7 +145,7 @@ class Training(Part):
     schedule: Literal["constant", "warmup", "cosine"] | None = None
     steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 5000
     stop_loss: Annotated[float, Field(ge=0)] = 0.0
-    train: Literal["recurrent", "recurrent+decoders", "all"] = "recurrent"
+    train: Literal["recurrent", "recurrent+decoders", "decoders", "all"] = "recurrent"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
 
 

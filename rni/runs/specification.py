@@ -3,16 +3,19 @@
 import hashlib
 import json
 import tomllib
+from math import isqrt, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import tomli_w
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from rni import memory
 from rni.errors import InputError
-from rni.runs.messages import explain
+from rni.runs.messages import explain, shown
 from rni.runs.parts import (
     DaleWeights,
+    DenseWeights,
     LowRankWeights,
     NetworkPart,
     Normal,
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
     from rni.losses import Loss
     from rni.network import Network
 
-FORMAT = 3  # part of every run's hash: raise it when the same specification comes to mean another result
+LARGEST = 10**6  # bytes of a configuration
+FORMAT = 4  # part of every run's hash: raise it when the same specification comes to mean another result
 
 
 class Specification(Part):
@@ -72,7 +76,8 @@ class Specification(Part):
             fraction = network.vectors.fraction
             require(fraction * channels >= 1, "network.vectors.fraction", fraction, f"at least 1 / {channels} channels")
         if isinstance(network.weights, LowRankWeights):
-            require(training.optimizer == "sgd", "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
+            plain = training.optimizer == "sgd" or training.train == "decoders"
+            require(plain, "training.optimizer", training.optimizer, "'sgd' for lowrank weights")
             radius = network.initial_radius
             require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
             object.__setattr__(self, "network", network.model_copy(update={"weights": self._factored(network.weights)}))
@@ -118,17 +123,29 @@ class Specification(Part):
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
-            raise InputError(explain(error)) from None
+            raise InputError(*explain(error)) from None
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: dict[str, Any] | None = None) -> Self:
         """Read a configuration file; `overrides` are values by dotted field, e.g. {"network.neurons": 500}."""
         try:
-            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            with Path(path).open("rb") as file:
+                content = file.read(LARGEST + 1)
+            if len(content) > LARGEST:
+                raise ValueError(f"more than {LARGEST} bytes")
+            raw = tomllib.loads(content.decode())
+            if _has_huge_numbers(raw):
+                raise ValueError("whole numbers of more than 64 bits")
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"{path}: {error}; allowed: a TOML configuration") from None
+        except (OSError, ValueError, RecursionError) as error:
+            reasons = {
+                UnicodeDecodeError: "not text",
+                IsADirectoryError: "a folder",
+                RecursionError: "nested too deeply",
+            }
+            reason = reasons.get(type(error)) or getattr(error, "strerror", None) or error
+            raise InputError(f"{path}: {reason}; allowed: a TOML configuration") from None
         return cls.parse(override(raw, overrides or {}))
 
     def to_toml(self) -> str:
@@ -162,6 +179,7 @@ class Specification(Part):
         from rni.task import Integration
 
         part, channels = self.network, len(self.task.decays)
+        self._require_memory_for_weights()
         options = part.vectors.model_dump(exclude={"name", "value"})
         if isinstance(part.vectors, OverlapVectors):
             options["overlap"] = part.vectors.value
@@ -181,6 +199,37 @@ class Specification(Part):
         drawn = {key: self._drawn(key, value) for key, value in part.activation if key != "name"}
         f = make(part.activation.name, **drawn)
         return Network(Integration(self.task.decays, self.task.scales), encoders, decoders, recurrent, f)
+
+    def _require_memory_for_weights(self) -> None:
+        """W is drawn in float64 and then copied to its precision; its eigenvalues need two copies more."""
+        part = self.network
+        if isinstance(part.weights, LowRankWeights):
+            return
+        each = 24 if part.initial_radius else 8 + self._bytes()
+        also = ', or weights = "lowrank"' if isinstance(part.weights, DenseWeights) else ""
+        memory.require(
+            each * part.neurons**2,
+            f"Specification.network.neurons: {part.neurons}, with {part.weights.name} weights",
+            f"up to {isqrt(int(memory.available() / each))}{also}",
+        )
+
+    def require_memory(self) -> None:
+        """Refuse, before it begins, a run whose arrays don't fit: W, (rows, neurons), and all pairs of inputs."""
+        self._require_memory_for_weights()
+        training, channels = self.training, len(self.task.decays)
+        row = 3 * self._bytes() * self.network.neurons  # states, currents and their gradients
+        if training.loss == "batch":
+            each = training.duration * row
+            _require("training.batch", training.batch, training.batch * each, memory.available() / each)
+        if training.loss == "proxy" and not self.exact_proxy():
+            _require("training.points", training.points, training.points * row, memory.available() / row)
+        if training.loss != "proxy":
+            pairs = 16 * channels**2  # covariance and correlation of the inputs, in float64
+            largest = sqrt(memory.available() / pairs)
+            _require("training.duration", training.duration, pairs * training.duration**2, largest)
+
+    def _bytes(self) -> int:
+        return 8 if self.network.precision == "float64" else 4
 
     def loss(self) -> "Loss":
         """The loss that training minimises."""
@@ -223,7 +272,7 @@ def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         if section:
             part = raw.setdefault(section, {})
             if not isinstance(part, dict):
-                raise InputError(f"Specification.{section}: {part!r}; allowed: a table")
+                raise InputError(f"Specification.{section}: {shown(part)}; allowed: a table")
             part[field] = value
         else:
             raw[field] = value
@@ -243,6 +292,24 @@ def _place(name: str) -> tuple[str, str]:
             return known, field
     allowed = ", ".join(field for names in fields().values() for field in names)
     raise InputError(f"{name}: no such field; allowed: {allowed}")
+
+
+def _require(field: str, value: int, needed: float, largest: float) -> None:
+    memory.require(needed, f"Specification.{field}: {value}", f"up to {int(largest)}")
+
+
+def _has_huge_numbers(raw: Any) -> bool:
+    """Beyond TOML's range, and beyond what Python can show where they were hexadecimal."""
+    rest = [raw]
+    while rest:
+        match rest.pop():
+            case dict(table):
+                rest += table.values()
+            case list(values):
+                rest += values
+            case int(number) if number.bit_length() > 64:
+                return True
+    return False
 
 
 def _smallest_eigenvalue(correlation: tuple[float, ...]) -> float:

@@ -8,7 +8,7 @@
 torch is imported by what needs it, so that listing is quick.
 """
 
-import fcntl
+import errno
 import hashlib
 import json
 import logging
@@ -21,8 +21,14 @@ from typing import TYPE_CHECKING
 
 from platformdirs import user_cache_path
 
+from rni.atomic import me, remove_left_over, require_folder, said
 from rni.errors import Diverged, InputError
 from rni.runs.specification import Specification
+
+try:
+    import fcntl
+except ImportError:  # Windows: a run that two processes want at once is computed twice, to the same bytes
+    fcntl = None
 
 if TYPE_CHECKING:
     from rni.runs.execution import Result
@@ -47,7 +53,9 @@ class Store:
     """Finished runs in a folder. Any number of processes may use it at once, and be killed at any moment."""
 
     def __init__(self, root: Path | None = None):
-        self.root = Path(root) if root is not None else user_cache_path("rni") / "runs"
+        root = Path(root) if root is not None else user_cache_path("rni") / "runs"
+        require_folder(root)
+        self.root = root.absolute()  # the workers of a cluster are in other folders than we
 
     def path(self, key: str) -> Path:
         """Where the network of a finished run is."""
@@ -77,6 +85,7 @@ class Store:
         """
         with suppress(InputError):
             if (result := self._read(specification)) is not None:
+                self._tidy(self.path(specification.key()))
                 return result
         with locked(self.path(specification.key()).with_suffix(".lock")):
             return self.get(specification) or self._run(specification, callbacks)
@@ -129,8 +138,7 @@ class Store:
 
         path = self.path(specification.key())
         checkpoint = path.with_suffix(".checkpoint")
-        for left_over in path.parent.glob(f".{path.stem}*"):  # by a process killed while it wrote
-            left_over.unlink(missing_ok=True)
+        remove_left_over(path.parent)
         begun = checkpoint.exists()
         try:
             result = run(specification, callbacks=callbacks, checkpoint=checkpoint)
@@ -147,6 +155,14 @@ class Store:
         checkpoint.unlink(missing_ok=True)
         return stored
 
+    def _tidy(self, path: Path) -> None:
+        """Remove what a process killed between storing the run and the end of it left, unless one is there now."""
+        lock = path.with_suffix(".lock")
+        if lock.exists():
+            with suppress(OSError), locked(lock, wait=False):
+                path.with_suffix(".checkpoint").unlink(missing_ok=True)
+                remove_left_over(path.parent)
+
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
@@ -157,14 +173,26 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with path.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            _flock(file.fileno(), wait)
             if not _still_there(path, file.fileno()):
                 continue  # who held it before us has removed the file, and somebody may hold a new one already
             try:
                 yield
             finally:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
             return
+
+
+def _flock(descriptor: int, wait: bool) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        log.warning("locks: %s; a run that two processes want at once is computed twice", said(error))
 
 
 def label(specification: Specification) -> str:
@@ -187,7 +215,7 @@ def _write(path: Path, result: "Result") -> "Result":
     from rni import files
     from rni.runs.execution import Result
 
-    whole = path.with_name(f".{path.stem}.whole")
+    whole = path.with_name(f".{path.name}.{me()}.part")
     try:
         files.save(result.network, whole, result.specification.model_dump(mode="json"), result.losses)
         stored = files.read(whole)
@@ -195,7 +223,8 @@ def _write(path: Path, result: "Result") -> "Result":
         files.write_atomically(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
         whole.replace(path)
     finally:
-        whole.unlink(missing_ok=True)
+        with suppress(OSError):
+            whole.unlink(missing_ok=True)
     return Result(result.specification, stored.network, stored.losses)
 
 
@@ -212,7 +241,7 @@ def _entry(path: Path) -> Entry:
     try:
         specification = Specification.parse(_header(path).get("specification"))
         described = label(specification)
-    except (InputError, ValueError) as error:
+    except (InputError, ValueError, OSError) as error:
         described = f"unreadable: {str(error).splitlines()[0]}"
     return Entry(path.stem, path, stat.st_size, stat.st_mtime, described, specification)
 
@@ -222,6 +251,7 @@ def _header(path: Path) -> dict:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            return json.loads((file.metadata() or {}).get("rni", "{}"))
-    except SafetensorError as error:
+            header = json.loads((file.metadata() or {}).get("rni", "{}"))
+            return header if isinstance(header, dict) else {}
+    except (SafetensorError, RecursionError) as error:
         raise InputError(f"truncated, or not safetensors ({error})") from None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rni.errors import InputError
-from rni.theory._arrays import columns, matrix, per_channel
+from rni.theory._arrays import matrix, per_channel, square, vector_pair
 from rni.theory.moments import input_correlation, krylov, target_moments
 
 
@@ -30,6 +30,10 @@ class LinearProblem:
     chi: Tensor
 
     @property
+    def neurons(self) -> int:
+        return len(self.encoders)
+
+    @property
     def duration(self) -> int:
         return self.chi.shape[0]
 
@@ -38,9 +42,7 @@ def linear_problem(
     encoders: Any, decoders: Any, decays: Any, scales: Any, duration: int, covariance: Any = None
 ) -> LinearProblem:
     r"""$\chi_{qp} = \sum_t \langle x_{t-q} x_{t-p} \rangle$ from the covariance of the inputs (None: white noise)."""
-    encoders, decoders = columns(encoders), columns(decoders)
-    if encoders.shape != decoders.shape:
-        raise InputError(f"decoders: shape {tuple(decoders.shape)}; allowed: {tuple(encoders.shape)}, as the encoders")
+    encoders, decoders = vector_pair(encoders, decoders)
     channels = encoders.shape[1]
     chi = input_correlation(duration, channels, covariance)
     decays, scales = per_channel(decays, channels, "decays"), per_channel(scales, channels, "scales")
@@ -49,7 +51,9 @@ def linear_problem(
 
 def averaged_loss(recurrent: Any, problem: LinearProblem) -> Tensor:
     r"""$\mathcal{L}(W) = \sum_{qp} \chi_{qp}\, (\mu_q - s\gamma^q)(\mu_p - s\gamma^p)$, summed over outputs."""
-    residual = _moment_residual(krylov(matrix(recurrent), problem.encoders, problem.duration), problem)
+    residual = _moment_residual(
+        krylov(square(recurrent, neurons=problem.neurons), problem.encoders, problem.duration), problem
+    )
     return torch.einsum("qapb,qca,pcb->", problem.chi, residual, residual)
 
 
@@ -59,7 +63,7 @@ def averaged_gradient(recurrent: Any, problem: LinearProblem) -> Tensor:
 
     (neurons, neurons), entry (i, j) for $W_{ij}$.
     """
-    recurrent = matrix(recurrent)
+    recurrent = square(recurrent, neurons=problem.neurons)
     encoded = krylov(recurrent, problem.encoders, problem.duration)
     decoded = krylov(recurrent.T, problem.decoders, problem.duration - 1)
     hankel = _hankel(_moment_residual(encoded, problem), problem)
@@ -72,7 +76,8 @@ def averaged_hessian_product(recurrent: Any, direction: Any, problem: LinearProb
     The gradient is $\hat D\, H\, \hat E^\dagger$; each factor moves by the product rule,
     $\delta E_{k+1} = W \delta E_k + V E_k$ and likewise for D.
     """
-    recurrent, direction = matrix(recurrent), matrix(direction)
+    recurrent = square(recurrent, neurons=problem.neurons)
+    direction = square(direction, "direction", problem.neurons)
     encoded = krylov(recurrent, problem.encoders, problem.duration)
     decoded = krylov(recurrent.T, problem.decoders, problem.duration - 1)
     encoded_shift = _krylov_shift(recurrent, direction, encoded)
@@ -92,7 +97,7 @@ def averaged_hessian(recurrent: Any, problem: LinearProblem) -> Tensor:
 
     (neurons, neurons, neurons, neurons) at any W; the second term vanishes at a minimum, which is the paper's formula.
     """
-    recurrent = matrix(recurrent)
+    recurrent = square(recurrent, neurons=problem.neurons)
     duration = problem.duration
     encoded = krylov(recurrent, problem.encoders, duration)
     decoded = krylov(recurrent.T, problem.decoders, duration - 1)
@@ -115,7 +120,10 @@ def moment_jacobian(recurrent: Any, problem: LinearProblem) -> Tensor:
 
     (T, channels, channels, neurons, neurons); W may carry leading batch dimensions, which come first.
     """
-    recurrent = matrix(recurrent)
+    recurrent = matrix(recurrent, "recurrent")
+    if recurrent.shape[-2:] != (problem.neurons,) * 2:
+        size = problem.neurons
+        raise InputError(f"recurrent: shape {tuple(recurrent.shape)}; allowed: (..., {size}, {size})")
     encoded, decoded = [problem.encoders], [problem.decoders]
     for _ in range(problem.duration - 1):
         encoded.append(recurrent @ encoded[-1])

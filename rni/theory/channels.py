@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rni.errors import InputError
-from rni.theory._arrays import columns, matrix, per_channel
+from rni.theory._arrays import columns, per_channel, vector_pair
 
 
 class ChannelResiduals(NamedTuple):
@@ -41,10 +41,15 @@ def channel_residuals(
 
     singular_values (channels,); left and right (neurons, channels), column c for the mode of channel c.
     """
-    left, right, encoders, decoders = columns(left), columns(right), columns(encoders), columns(decoders)
-    channels = encoders.shape[1]
+    encoders, decoders = vector_pair(encoders, decoders)
+    neurons, channels = encoders.shape
+    left, right = columns(left, "left", neurons), columns(right, "right", neurons)
+    if not left.shape == right.shape == encoders.shape:
+        raise InputError(
+            f"left, right: shapes {tuple(left.shape)}, {tuple(right.shape)}; allowed: {tuple(encoders.shape)}"
+        )
     decays, scales = per_channel(decays, channels, "decays"), per_channel(scales, channels, "scales")
-    sigma = matrix(singular_values)
+    sigma = per_channel(singular_values, channels, "singular_values")
     reading, writing, recurring = right.T @ encoders, decoders.T @ left, right.T @ left
     return ChannelResiduals(
         sigma * recurring.diagonal() - decays,
@@ -62,7 +67,7 @@ def multiplexed(encoders: Any, decoders: Any, decays: Any, scales: Any) -> Facto
     With $L = E - N$ the conditions read $D^\dagger N = D^\dagger E - S$, $R^\dagger N = 0$, $R^\dagger E = \Gamma$: N
     of the smallest rank that the first allows, then R from the other two, which needs N independent of E.
     """
-    encoders, decoders = columns(encoders), columns(decoders)
+    encoders, decoders = vector_pair(encoders, decoders)
     neurons, channels = encoders.shape
     decays, scales = per_channel(decays, channels, "decays"), per_channel(scales, channels, "scales")
     for name, vectors in (("encoders", encoders), ("decoders", decoders)):

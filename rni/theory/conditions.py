@@ -2,24 +2,30 @@ r"""Is a linear network a generalizing integrator (GI)? The conditions on W's sp
 
 W is a GI when $D^\dagger W^q E = S \Gamma^q$ for every q >= 1 (section 3, "Conditions for generalizing integrators").
 For a W of rank r the moments obey a recurrence of order r, so q = 1, ..., r + 1 decide, whether or not W can be
-diagonalised; the eigenvalues then say which mode is at fault. Everything is computed on the r dimensions that W uses.
+diagonalised; to within a tolerance, later ones matter as well. The eigenvalues then say which mode is at fault, on the
+r dimensions that W uses.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.linalg import eig, get_lapack_funcs, schur
+from scipy.linalg import eig, get_lapack_funcs, matrix_balance, schur, solve_sylvester
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from rni.theory._arrays import columns, matrix, per_channel
+from rni.errors import InputError
+from rni.theory._arrays import per_channel, precision, square, vector_pair
 
 # Rounding splits an eigenvalue of a Jordan block of size 3 by about eps^(1/3).
 SAME_EIGENVALUE = 1e-5
 # A small error of an eigenvalue close to 1 shows in late moments only, so many of them are looked at.
-HORIZON = 1000
+HORIZON, LATEST = 1024, 2**20
+TOLERANCE, FADED = 1e-6, 1e-9
+GROWING = 1 + 1e-9  # spectral radius from which on a mode grows, in any time that matters
+DOUBLE = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,9 @@ class Mode:
 class IntegratorReport:
     r"""What `is_generalizing_integrator` found; true when W is a GI to within the tolerance.
 
-    `moment_error`: the largest $|\mu_q - s\gamma^q| / \rho^q$ over channels and $q = 1, \dots, \max(r + 1, 1000)$,
-    relative to the largest scale, with $\rho$ the spectral radius or 1 if that is larger.
+    `moment_error`: the largest $|\mu_q - s\gamma^q|$ of an output, relative to its own scale, over
+    $q = 1, \dots, \max(n + 1, 1024)$ and powers of 2 up to a million where something lasts; infinite if a mode
+    that grows is driven and read. `rank` counts what is above the precision of the numbers.
     """
 
     moment_error: float
@@ -60,41 +67,63 @@ class IntegratorReport:
 
     @property
     def worst(self) -> Mode:
-        """The mode that is furthest from its condition."""
-        return max(self.modes, key=lambda mode: mode.residual)
+        """The mode that is furthest from its condition; a growing one is, if it is driven and read at all."""
+        if not self.modes:
+            raise InputError("modes: none, W = 0; allowed: a W that has some")
+        growing = [mode for mode in self.modes if abs(mode.eigenvalue) > GROWING and not mode.expected.any()]
+        blamed = growing if growing and self.moment_error == np.inf else self.modes
+        return max(blamed, key=lambda mode: mode.residual)
 
 
-class ActiveSystem(NamedTuple):
-    r"""$W^q = U K^{q-1} \Sigma V^\dagger$ on the dimensions that W uses: $\mu_q = C K^{q-1} B$."""
+class LinearSystem(NamedTuple):
+    r"""$\mu_q = C K^{q-1} B$."""
 
-    transition: np.ndarray  # K (rank, rank)
-    inputs: np.ndarray  # B (rank, channels)
-    outputs: np.ndarray  # C (channels, rank)
+    transition: np.ndarray  # K (k, k)
+    inputs: np.ndarray  # B (k, channels)
+    outputs: np.ndarray  # C (channels, k)
 
 
 def is_generalizing_integrator(
-    recurrent: Any, encoders: Any, decoders: Any, decays: Any, scales: Any, tolerance: float = 1e-6
+    recurrent: Any, encoders: Any, decoders: Any, decays: Any, scales: Any, tolerance: float | None = None
 ) -> IntegratorReport:
     r"""$\sum_i g_i \delta_{\lambda_i,\gamma} = s$, $\sum_i g_i \delta_{\lambda_i,\lambda} = 0$ for
     $\lambda \notin \{0, \gamma\}$.
 
     W (neurons, neurons), encoders and decoders (neurons, channels), decays and scales (channels,). With several
-    channels g is a matrix, $g_{cc'}$, and the condition holds entry by entry. The verdict is on the moments, which
-    need no diagonalisation; the modes say why.
+    channels g is a matrix, $g_{cc'}$, and the condition holds entry by entry. The verdict is on the moments, which need
+    no diagonalisation; the modes say why. `tolerance`, relative to each channel's own scale: 1e-6, or half the digits
+    of the numbers given where they have fewer (3.5e-4 for float32). A mode that grows must not be seen at all, beyond
+    what the rounding of doubles can show.
     """
-    encoders, decoders = columns(encoders), columns(decoders)
-    channels = encoders.shape[1]
+    eps = precision(recurrent, encoders, decoders)
+    w = square(recurrent).detach()
+    e, d = (vectors.detach() for vectors in vector_pair(encoders, decoders, len(w)))
+    channels = e.shape[1]
     decays = per_channel(decays, channels, "decays").numpy()
     scales = per_channel(scales, channels, "scales").numpy()
-    unit = float(np.abs(scales).max()) or 1.0
-    reach = torch.linalg.norm(encoders).item() * torch.linalg.norm(decoders).item()
-    system = active_system(matrix(recurrent), encoders, decoders, 1e-3 * tolerance * unit / reach if reach else 0.0)
+    tolerance = max(TOLERANCE, eps**0.5) if tolerance is None else tolerance
+    # what should stay silent is compared to what it could be
+    units = np.where(scales == 0, (d.norm(dim=0) * e.norm(dim=0).max()).numpy(), np.abs(scales))
+    units = np.where(units == 0, 1.0, units)
 
+    whole = _balanced(w.numpy(), e.numpy(), d.numpy())
+    reach = np.linalg.norm(whole.inputs) * np.linalg.norm(whole.outputs)
+    system = active_system(whole, 1e-3 * tolerance * units.min() / reach if reach else 0.0, eps)
     eigenvalues, left, right = _eigen(system.transition)
+    matching = max(tolerance, SAME_EIGENVALUE)
+    modes = _modes(system, eigenvalues, left, right, decays, scales, matching)
+
+    def lasting(value: complex) -> bool:
+        return abs(value) <= GROWING or bool((np.abs(value - decays) <= matching).any())
+
+    driven = LinearSystem(whole.transition, whole.transition @ whole.inputs, whole.outputs)
+    if all(map(lasting, eigenvalues)):
+        error = _largest_moment_error(driven, system, decays, scales, units)
+    else:
+        kept, seen = _without_growing(driven, lasting)
+        error = np.inf if seen else _largest_moment_error(kept, kept, decays, scales, units)
     spectral_radius = float(np.abs(eigenvalues).max(initial=0.0))
-    modes = _modes(system, eigenvalues, left, right, decays, scales, max(tolerance, SAME_EIGENVALUE))
-    error = _largest_moment_error(system, decays, scales, max(1.0, spectral_radius))
-    return IntegratorReport(error / unit, tolerance, len(eigenvalues), spectral_radius, tuple(modes))
+    return IntegratorReport(error, tolerance, len(eigenvalues), spectral_radius, tuple(modes))
 
 
 def g_coefficients(recurrent: Any, encoders: Any, decoders: Any) -> tuple[Tensor, Tensor]:
@@ -103,23 +132,55 @@ def g_coefficients(recurrent: Any, encoders: Any, decoders: Any) -> tuple[Tensor
     Eigenvalues (rank,) and g (rank, channels, channels). Non-zero eigenvalues only, each with its own g;
     `is_generalizing_integrator` adds those of equal eigenvalues up, and also takes a W that cannot be diagonalised.
     """
-    system = active_system(matrix(recurrent), columns(encoders), columns(decoders))
+    w = square(recurrent).detach()
+    e, d = (vectors.detach() for vectors in vector_pair(encoders, decoders, len(w)))
+    system = active_system(_balanced(w.numpy(), e.numpy(), d.numpy()))
     eigenvalues, left, right = _eigen(system.transition)
     weights = [_simple_weights(system, left[:, i], right[:, i]) / eigenvalues[i] for i in range(len(eigenvalues))]
     shape = (len(eigenvalues), system.outputs.shape[0], system.inputs.shape[1])
     return torch.from_numpy(eigenvalues), torch.from_numpy(np.reshape(weights, shape))
 
 
-def active_system(recurrent: Tensor, encoders: Tensor, decoders: Tensor, smallest: float = 0.0) -> ActiveSystem:
+def active_system(whole: LinearSystem, smallest: float = 0.0, eps: float = DOUBLE) -> LinearSystem:
     r"""$K = \Sigma V^\dagger U$, $B = \Sigma V^\dagger E$, $C = D^\dagger U$ from $W = U \Sigma V^\dagger$.
 
-    Singular values up to `smallest`, or within rounding of 0, are left out.
+    `whole` is (W, E, D). Kept are the dimensions that W uses: singular values up to `smallest`, or within rounding of
+    0, are left out.
     """
-    left, values, right = torch.linalg.svd(recurrent)
-    rounding = len(recurrent) * torch.finfo(torch.float64).eps * values[0].item()
-    rank = int((values > max(rounding, smallest)).sum())
+    left, values, right = np.linalg.svd(whole.transition)
+    rank = int((values > max(len(left) * eps * values[0], smallest)).sum())
     left, scaled = left[:, :rank], values[:rank, None] * right[:rank]
-    return ActiveSystem((scaled @ left).numpy(), (scaled @ encoders).numpy(), (decoders.T @ left).numpy())
+    return LinearSystem(scaled @ left, scaled @ whole.inputs, whole.outputs @ left)
+
+
+def _balanced(w: np.ndarray, e: np.ndarray, d: np.ndarray) -> LinearSystem:
+    r"""$(T^{-1}WT, T^{-1}E, D^\dagger T)$ with T diagonal, of powers of 2: the same moments, rows and columns alike.
+
+    Small weights that large ones make up for don't look negligible then.
+    """
+    balanced, (scaling, _) = matrix_balance(w, permute=False, separate=True)
+    return LinearSystem(balanced, e / scaling[:, None], d.T * scaling)
+
+
+def _without_growing(system: LinearSystem, lasting: Callable[[complex], bool]) -> tuple[LinearSystem, bool]:
+    r"""The system without the modes that grow, and whether these are seen.
+
+    In Schur form with the others first, $T_{11} Y - Y T_{22} = -T_{12}$ separates the two. For k growing dimensions the
+    first k moments decide. What the rounding of $C (Q_1 Y + Q_2)$ and of $Q_2^\dagger B$ could show does not count.
+    """
+    t, q, size = schur(system.transition, output="complex", sort=lasting)  # pyright: ignore[reportAssignmentType]
+    t11, t12, t22 = t[:size, :size], t[:size, size:], t[size:, size:]
+    q1, q2 = q[:, :size], q[:, size:]
+    y = solve_sylvester(t11, -t22, -t12) if size else t12
+    c, b = system.outputs @ (q1 @ y + q2), q2.conj().T @ system.inputs
+    c_size = np.abs(system.outputs) @ (np.abs(q1) @ np.abs(y) + np.abs(q2))
+    b_size = np.abs(q2).T @ np.abs(system.inputs)
+    seen = False
+    for _ in range(len(t22)):
+        seen = seen or bool((np.abs(c @ b) > 100 * len(t) * DOUBLE * (c_size @ b_size)).any())
+        b, b_size = t22 @ b, np.abs(t22) @ b_size
+    kept = q1.conj().T @ system.inputs - y @ (q2.conj().T @ system.inputs)
+    return LinearSystem(t11, kept, system.outputs @ q1), seen
 
 
 def _eigen(transition: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -130,19 +191,31 @@ def _eigen(transition: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return eigenvalues.astype(complex), left, right
 
 
-def _largest_moment_error(system: ActiveSystem, decays: np.ndarray, scales: np.ndarray, radius: float) -> float:
-    r"""$\max_q |\mu_q - s\gamma^q| / \rho^q$: the division keeps an unstable mode that nothing reads from overflow."""
-    rank = len(system.transition)
-    state, target, transition = system.inputs / radius, np.diag(scales * decays / radius), system.transition / radius
+def _largest_moment_error(
+    system: LinearSystem, late: LinearSystem, decays: np.ndarray, scales: np.ndarray, units: np.ndarray
+) -> float:
+    r"""$\max_q |\mu_q - s\gamma^q|$ by output, each in its unit; `late`: the system of late moments."""
+    state, target = system.inputs, np.diag(scales * decays)
     largest = 0.0
-    for _ in range(max(rank + 1, HORIZON)):
-        largest = max(largest, float(np.abs(system.outputs @ state - target).max()))
-        state, target = transition @ state, target * decays / radius
+
+    def compare(moment: np.ndarray, wanted: np.ndarray) -> None:
+        nonlocal largest
+        largest = max(largest, float((np.abs(moment - wanted) / units[:, None]).max()))
+
+    for _ in range(max(len(system.transition) + 1, HORIZON)):
+        compare(system.outputs @ state, target)
+        state, target = system.transition @ state, target * decays
+    if max(np.abs(system.outputs @ state).max(), np.abs(target).max()) <= FADED * units.min():
+        return largest
+    power, q = np.linalg.matrix_power(late.transition, HORIZON), HORIZON
+    while q < LATEST:
+        compare(late.outputs @ (power @ late.inputs), np.diag(scales * decays ** (q + 1)))
+        power, q = power @ power, 2 * q
     return largest
 
 
 def _modes(
-    system: ActiveSystem,
+    system: LinearSystem,
     eigenvalues: np.ndarray,
     left: np.ndarray,
     right: np.ndarray,
@@ -208,13 +281,13 @@ def _missing_mode(channel: int, decay: float, scales: np.ndarray) -> Mode:
     return Mode(complex(decay), 0, weights, expected, float(abs(decay * scales[channel])))
 
 
-def _simple_weights(system: ActiveSystem, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _simple_weights(system: LinearSystem, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     r"""$\lambda g$ of an eigenvalue alone in its cluster, $C\, r\, l^* B / (l^* r)$: no inverse of P is taken."""
     return np.outer(system.outputs @ right, left.conj() @ system.inputs) / (left.conj() @ right)
 
 
 def _cluster_weights(
-    system: ActiveSystem, triangular: np.ndarray, basis: np.ndarray, cluster: np.ndarray
+    system: LinearSystem, triangular: np.ndarray, basis: np.ndarray, cluster: np.ndarray
 ) -> tuple[np.ndarray, float]:
     r"""$\lambda g = C \Pi B$ with $\Pi$ the projector on the invariant subspace of equal eigenvalues.
 

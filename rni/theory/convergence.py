@@ -35,12 +35,16 @@ class Convergence(NamedTuple):
 
     @property
     def condition_number(self) -> float:
-        r"""$C = \lambda_{max} / \lambda_{min}$: steps to shrink the distance by e, the least at this scale."""
+        r"""$C = \lambda_{max} / \lambda_{min}$: steps to shrink the distance by e at $\eta^*$."""
         return self.largest / self.smallest if self.smallest else inf
 
     @property
     def learning_rate(self) -> float:
-        r"""$\eta^* = 1 / \lambda_{max}$; descent is unstable from twice that on."""
+        r"""$\eta^* = 1 / \lambda_{max}$; from twice that on, descent leaves this integrator.
+
+        Descent from W = 0 may come to another one of the scale, where the curvature is larger, and not settle at rates
+        that are stable here: `rni.training.limit` measures up to which it does.
+        """
         return 1 / self.largest
 
     @property
@@ -68,8 +72,9 @@ def hessian_spectrum(
     """
     problem = linear_problem(space.encoder, space.decoder, decay, scale, duration, covariance)
     jacobian = moment_jacobian(omega, problem)[..., 0, 0, :, :].flatten(-2)
-    factor = torch.linalg.cholesky(problem.chi[:, 0, :, 0])
-    return torch.linalg.svdvals(sqrt(2) * factor.T @ jacobian) ** 2
+    values, vectors = torch.linalg.eigh(problem.chi[:, 0, :, 0])
+    root = (2 * values.clamp(min=0)).sqrt()[:, None] * vectors.T
+    return torch.linalg.svdvals(root @ jacobian) ** 2
 
 
 def condition_number(

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rni.theory._arrays import matrix
+from rni.errors import InputError
+from rni.theory._arrays import precision, square, whole
 
 
 class LinearNetwork(NamedTuple):
@@ -20,8 +21,10 @@ def shortest_guaranteed_duration(recurrent: Any) -> int:
     r"""$T \ge r + 1$: the shortest duration at which a minimum of this rank is a GI, whatever its vectors and channels.
 
     Each entry of $\mu_q - S\Gamma^q$ is a sum of r + 1 exponentials at most, so it is 0 for good after r + 1 zeros.
+    Singular values within the precision of the numbers given don't count.
     """
-    return int(torch.linalg.matrix_rank(matrix(recurrent))) + 1
+    w = square(recurrent).detach()
+    return int(torch.linalg.matrix_rank(w, rtol=len(w) * precision(recurrent))) + 1
 
 
 def short_sighted_network(duration: int, decay: float, scale: float) -> LinearNetwork:
@@ -31,7 +34,9 @@ def short_sighted_network(duration: int, decay: float, scale: float) -> LinearNe
     A network of rank r = T that has $\mu_q = s\gamma^q$ for q = 1, ..., T and not for q = T + 1 (`decay` not 0): its
     loss is exactly 0 with sequences of T steps, and it is not a GI. `duration` neurons, one channel.
     """
-    rank = duration
+    rank = whole(duration, "duration")
+    if decay == 0:
+        raise InputError("decay: 0; allowed: any other value, its integral is 0 whatever the duration")
     eigenvalues = decay * torch.cos(torch.pi * (torch.arange(rank, dtype=torch.float64) + 0.5) / (2 * rank))
     gaps = eigenvalues[:, None] - eigenvalues[None, :] + torch.eye(rank, dtype=torch.float64)
     ratios = (decay - eigenvalues[None, :]) / gaps

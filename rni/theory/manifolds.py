@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rni.errors import InputError
-from rni.theory._arrays import matrix
+from rni.theory._arrays import columns, matrix, vector_pair
 
 
 class Plane(NamedTuple):
@@ -58,7 +58,7 @@ def plane(encoder_norm: float, decoder_norm: float, overlap: float) -> Plane:
     `overlap` is the dot product d.e, at most |d||e| in size.
     """
     bound = encoder_norm * decoder_norm
-    if encoder_norm <= 0 or decoder_norm <= 0 or abs(overlap) > bound:
+    if not (encoder_norm > 0 and decoder_norm > 0 and abs(overlap) <= bound < float("inf")):
         raise InputError(
             f"overlap: {overlap} for norms {encoder_norm} and {decoder_norm}; "
             f"allowed: positive norms, |overlap| <= {bound}"
@@ -71,7 +71,9 @@ def plane(encoder_norm: float, decoder_norm: float, overlap: float) -> Plane:
 
 def plane_of(encoder: Any, decoder: Any) -> Plane:
     r"""$\Sigma_{ab} = v_a \cdot v_b$ with $v_1 = d$, $v_2 = e$, for vectors (neurons,) or (neurons, 1)."""
-    encoder, decoder = matrix(encoder).reshape(-1), matrix(decoder).reshape(-1)
+    if (channels := columns(encoder, "encoder").shape[1]) != 1:
+        raise InputError(f"encoder: {channels} channels; allowed: 1")
+    encoder, decoder = (vector.detach()[:, 0] for vector in vector_pair(encoder, decoder))
     norms = encoder.norm().item(), decoder.norm().item()
     overlap = torch.dot(encoder, decoder).item()
     bound = norms[0] * norms[1]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rni.errors import InputError
+from rni.theory._arrays import matrix, whole
 
 
 def krylov(recurrent: Tensor, vectors: Tensor, duration: int) -> Tensor:
@@ -45,9 +46,8 @@ def input_correlation(duration: int, channels: int, covariance: Tensor | None = 
 
 def full_covariance(duration: int, channels: int, covariance: Tensor | None = None) -> Tensor:
     """The covariance of all inputs, (T, channels, T, channels), from any of the forms `input_correlation` takes."""
-    if covariance is None:
-        covariance = torch.eye(duration, dtype=torch.float64)
-    covariance = torch.as_tensor(covariance, dtype=torch.float64)
+    duration = whole(duration, "duration")
+    covariance = torch.eye(duration, dtype=torch.float64) if covariance is None else matrix(covariance, "covariance")
     shape = (duration, channels, duration, channels)
     if covariance.shape == shape:
         full = covariance
@@ -59,6 +59,7 @@ def full_covariance(duration: int, channels: int, covariance: Tensor | None = No
             f"for duration {duration} and {channels} channels"
         )
     flat = full.reshape(duration * channels, -1)
-    if not torch.allclose(flat, flat.T) or torch.linalg.eigvalsh(flat).min() < -1e-10 * flat.diagonal().sum():
+    lopsided = not (flat - flat.T).abs().max() <= 1e-8 * flat.abs().max()  # NaN is, too
+    if lopsided or torch.linalg.eigvalsh(flat).min() < -1e-10 * flat.diagonal().sum():
         raise InputError("covariance: must be symmetric and without negative eigenvalues")
     return full

@@ -5,20 +5,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rni.theory._arrays import columns, matrix
+from rni.theory._arrays import square, vector_pair, whole
 from rni.theory.moments import krylov, moments
 
 
 def random_bulk(neurons: int, radius: float, generator: torch.Generator) -> Tensor:
     r"""$\epsilon_{ij} \sim \mathcal{N}(0, \rho^2 / n)$: (neurons, neurons), eigenvalues in a disc of radius $\rho$."""
+    neurons = whole(neurons, "neurons")
     draw = torch.randn(neurons, neurons, dtype=torch.float64, generator=generator)
     return radius * draw / neurons**0.5
 
 
 def moment_perturbation(recurrent: Any, bulk: Any, encoders: Any, decoders: Any, duration: int) -> Tensor:
     r"""$\delta\mu_q = d^\dagger (W + \epsilon)^q e - d^\dagger W^q e$ for q = 1, ..., T: (T, channels, channels)."""
-    recurrent, encoders, decoders = matrix(recurrent), columns(encoders), columns(decoders)
-    moved = moments(recurrent + matrix(bulk), encoders, decoders, duration)
+    recurrent, duration = square(recurrent), whole(duration, "duration")
+    encoders, decoders = vector_pair(encoders, decoders, len(recurrent))
+    moved = moments(recurrent + square(bulk, "bulk", len(recurrent)), encoders, decoders, duration)
     return moved - moments(recurrent, encoders, decoders, duration)
 
 
@@ -30,7 +32,8 @@ def expected_perturbation(recurrent: Any, encoders: Any, decoders: Any, radius: 
     the radius: a run of k factors $\epsilon$ acts as one Gaussian matrix of variance $\rho^{2k}/n$, and two separate
     runs bring another $n^{-1/2}$.
     """
-    recurrent, encoders, decoders = matrix(recurrent), columns(encoders), columns(decoders)
+    recurrent, duration = square(recurrent), whole(duration, "duration")
+    encoders, decoders = vector_pair(encoders, decoders, len(recurrent))
     encoded = krylov(recurrent, encoders, duration - 1)
     decoded = krylov(recurrent.T, decoders, duration - 1)
     encoder_gram = torch.einsum("jna,kna->jka", encoded, encoded)

@@ -12,7 +12,6 @@ $V = A\,(e, u_+, u_-)^\dagger + (v_+, v_-)\,B^\dagger$, and the spectrum is that
 It holds away from kinks, where no component of We is 0. The scale s moves the minimum and is not in the Hessian.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +21,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from rni.errors import InputError
-from rni.theory._arrays import matrix
-from rni.weights import Dense, Weights
+from rni.theory._arrays import columns, square
 
 SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # z, one a row
 
@@ -32,11 +30,12 @@ SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # z, one a row
 class ProxyHessian:
     r"""$\nabla^2 L$ at W: what its products are made of. Build it with `proxy_hessian`.
 
-    encoder, decoder (neurons,); steps $\mathcal{H}_z$, offsets $u_z$ and residuals $v_z$ (2, neurons), one row for
-    each z.
+    W = left @ right.T, or left where right is None; encoder, decoder (neurons,); steps $\mathcal{H}_z$, offsets $u_z$
+    and residuals $v_z$ (2, neurons), one row for each z.
     """
 
-    recurrent: Weights
+    left: Tensor
+    right: Tensor | None
     encoder: Tensor
     decoder: Tensor
     steps: Tensor
@@ -49,13 +48,16 @@ class ProxyHessian:
 
     def product(self, direction: Any) -> Tensor:
         r"""$\nabla^2 L\,[V]$, (neurons, neurons) as V: the Hessian-vector product."""
-        direction = matrix(direction)
+        direction = square(direction, "direction", self.neurons)
         left, right = self._change(self._readers() @ direction.T, self.residuals @ direction)
         return left.T @ right
 
     def dense(self) -> Tensor:
         r"""$\partial^2 L / \partial W_{ij} \partial W_{kl}$, (n, n, n, n): the paper's five lines as corrected."""
-        identity, w = torch.eye(self.neurons, dtype=torch.float64), self.recurrent.matrix().detach()
+        identity, w = (
+            torch.eye(self.neurons, dtype=torch.float64),
+            self._times(torch.eye(self.neurons, dtype=torch.float64)).T,
+        )
         e, d, steps, u, v = self.encoder, self.decoder, self.steps, self.offsets, self.residuals
         read = torch.outer(d, d) + w.T @ w
         hessian = torch.einsum("j,l,ik,zi,zk->ijkl", e, e, read, steps, steps)
@@ -69,6 +71,8 @@ class ProxyHessian:
 
         P (neurons, 3) and Q (neurons, 2) are orthonormal and span $(e, u_+, u_-)$ and $(v_+, v_-)$; $P^\dagger B = 0$.
         """
+        if self.neurons <= 5:  # the whole matrix is no larger
+            return float(torch.linalg.eigvalsh(self.dense().reshape(self.neurons**2, -1))[-1])
         readers = self._readers()
         p, _ = torch.linalg.qr(readers.T)
         q, _ = torch.linalg.qr(self.residuals.T)
@@ -93,27 +97,48 @@ class ProxyHessian:
         r"""$e, u_+, u_-$ as rows."""
         return torch.cat([self.encoder[None], self.offsets])
 
-    @torch.no_grad()
+    def _times(self, rows: Tensor) -> Tensor:
+        return _product(self.left, self.right, rows)
+
     def _change(self, forward: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
         r"""$\nabla^2 L\,[V]$ = left.T @ right, both (5, neurons), from $Ve, Vu_\pm$ and $V^\dagger v_\pm$ as rows."""
         h = SIGNS * self.steps * forward[0]
-        v = forward[1:] + self.recurrent(h)
-        slopes = (h @ self.decoder)[:, None] * self.decoder + backward + self.recurrent.pull_back(v)
+        v = forward[1:] + self._times(h)
+        slopes = (h @ self.decoder)[:, None] * self.decoder + backward + _pull_back(self.left, self.right, v)
         first = (SIGNS * self.steps * slopes).sum(0, keepdim=True)
         return 2 * torch.cat([v, self.residuals, first]), torch.cat([self.offsets, h, self.encoder[None]])
 
 
 @torch.no_grad()
-def proxy_hessian(recurrent: Weights | Any, encoder: Any, decoder: Any, decay: float) -> ProxyHessian:
-    r"""$\nabla^2 L$ of the exact ReLU proxy loss at W, a `Weights` of any form or (neurons, neurons).
+def proxy_hessian(recurrent: Any, encoder: Any, decoder: Any, decay: float) -> ProxyHessian:
+    r"""$\nabla^2 L$ of the exact ReLU proxy loss at W, (neurons, neurons) or a network's `recurrent` in any form.
 
     encoder, decoder: (neurons,) or (neurons, 1). All in double precision.
     """
-    w = copy.deepcopy(recurrent).double() if isinstance(recurrent, Weights) else Dense(matrix(recurrent))
-    e, d = (matrix(vector).detach().reshape(-1) for vector in (encoder, decoder))
-    if not len(e) == len(d) == w.neurons:
-        raise InputError(f"encoder, decoder: {len(e)}, {len(d)} numbers; allowed: {w.neurons}, one channel")
-    currents = SIGNS * w(e[None])
+    left, right = _parts(recurrent)
+    e, d = (columns(v, name).detach().reshape(-1) for v, name in ((encoder, "encoder"), (decoder, "decoder")))
+    if not len(e) == len(d) == len(left):
+        raise InputError(f"encoder, decoder: {len(e)}, {len(d)} numbers; allowed: {len(left)}, one channel")
+    currents = SIGNS * _product(left, right, e[None])
     offsets = currents.relu() - SIGNS * decay * e
     steps = torch.heaviside(currents, torch.tensor(0.5, dtype=torch.float64))
-    return ProxyHessian(w, e, d, steps, offsets, w(offsets))
+    return ProxyHessian(left, right, e, d, steps, offsets, _product(left, right, offsets))
+
+
+def _parts(recurrent: Any) -> tuple[Tensor, Tensor | None]:
+    """W's factors where it is given in factored form, else W and None."""
+    factors = recurrent.factors() if hasattr(recurrent, "factors") else None
+    if factors is None:
+        return square(recurrent.matrix() if hasattr(recurrent, "matrix") else recurrent).detach(), None
+    left, right = (factor.detach().double() for factor in factors)
+    return left, right
+
+
+def _product(left: Tensor, right: Tensor | None, rows: Tensor) -> Tensor:
+    r"""$W h$ for each row h."""
+    return rows @ left.T if right is None else (rows @ right) @ left.T
+
+
+def _pull_back(left: Tensor, right: Tensor | None, rows: Tensor) -> Tensor:
+    r"""$W^\dagger \delta$ for each row $\delta$."""
+    return rows @ left if right is None else (rows @ left) @ right.T

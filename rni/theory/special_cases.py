@@ -5,6 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from rni.errors import InputError
+from rni.theory._arrays import whole
+
 
 class OneStepDescent(NamedTuple):
     r"""Sequences of one step (T = 1): $W = w\, d e^\dagger$ throughout. Exact for any learning rate."""
@@ -36,6 +39,8 @@ class OneStepDescent(NamedTuple):
 
     @property
     def _gain(self) -> float:
+        if not (self.encoder_norm > 0 and self.decoder_norm > 0):
+            raise InputError(f"norms: {self.encoder_norm}, {self.decoder_norm}; allowed: positive numbers")
         return self.encoder_norm**2 * self.decoder_norm**2
 
 
@@ -53,7 +58,7 @@ class SameVectorsDescent(NamedTuple):
     @property
     def polynomial(self) -> Polynomial:
         r"""$P(w) = 2 \sum_{k=1}^{T} k (T + 1 - k) \left(w^k |e|^{2k+2} - s\gamma^k\right) w^{k-1} |e|^{2k-2}$."""
-        coefficients = np.zeros(2 * self.duration)
+        coefficients = np.zeros(2 * whole(self.duration, "duration"))
         for k in range(1, self.duration + 1):
             weight = 2 * k * (self.duration + 1 - k)
             coefficients[2 * k - 1] += weight * self.norm ** (4 * k)
@@ -64,6 +69,8 @@ class SameVectorsDescent(NamedTuple):
     def roots(self) -> np.ndarray:
         r"""Real roots of P, the fixed points of descent; $\gamma / |e|^2$ alone when $s = |e|^2$."""
         # in w |e|^2 the coefficients stay of order 1 and the companion matrix well conditioned
+        if not self.norm > 0:
+            raise InputError(f"norm: {self.norm}; allowed: a positive number")
         unit = SameVectorsDescent(1.0, self.decay, self.scale / self.norm**2, self.duration)
         roots = unit.polynomial.roots()
         return np.sort(roots[np.abs(roots.imag) < 1e-7].real) / self.norm**2
@@ -71,5 +78,10 @@ class SameVectorsDescent(NamedTuple):
     @property
     def stability_limit(self) -> float:
         r"""$\eta < 2 / P'(w^*)$, with $w^*$ the smallest positive root, which descent from 0 meets first."""
-        nearest = self.roots[self.roots > 0][0]
+        positive = self.roots[self.roots > 0]
+        if not positive.size:
+            raise InputError(
+                f"decay, scale: {self.decay}, {self.scale}; allowed: positive ones, which descent moves to"
+            )
+        nearest = positive[0]
         return 2 / self.polynomial.deriv()(nearest)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rni.theory._arrays import columns, matrix
+from rni.theory._arrays import columns, square, vector_pair
 from rni.theory.averaged import LinearProblem
 
 
@@ -22,7 +22,8 @@ def null_basis(encoders: Any, decoders: Any) -> Tensor:
     (neurons, 2 channels), orthonormal columns. The decoders come first: the paper's closed forms need that order.
     Fewer columns, (neurons, rank), when the vectors depend on each other, e.g. for e = d.
     """
-    vectors = torch.cat([columns(decoders), columns(encoders)], dim=1)
+    encoders, decoders = vector_pair(encoders, decoders)
+    vectors = torch.cat([decoders, encoders], dim=1)
     # V Sigma^{-1/2} is the polar factor of V; the SVD of V has it without squaring V's condition number.
     left, values, right = torch.linalg.svd(vectors, full_matrices=False)
     kept = values > values[0] * max(vectors.shape) * torch.finfo(torch.float64).eps
@@ -31,16 +32,19 @@ def null_basis(encoders: Any, decoders: Any) -> Tensor:
     return left[:, kept]
 
 
-def to_omega(recurrent: Any, basis: Tensor) -> Tensor:
+def to_omega(recurrent: Any, basis: Any) -> Tensor:
     r"""$\omega_{ab} = \bar v_a^\dagger W \bar v_b$: (rank, rank); what W has outside the subspace is dropped."""
-    return basis.T @ matrix(recurrent) @ basis
+    basis = columns(basis, "basis")
+    return basis.T @ square(recurrent, neurons=len(basis)) @ basis
 
 
-def to_weights(omega: Any, basis: Tensor) -> Tensor:
+def to_weights(omega: Any, basis: Any) -> Tensor:
     r"""$W = \sum_{ab} \omega_{ab}\, \bar v_a \bar v_b^\dagger$: (neurons, neurons)."""
-    return basis @ matrix(omega) @ basis.T
+    basis = columns(basis, "basis")
+    return basis @ square(omega, "omega", basis.shape[1]) @ basis.T
 
 
-def reduced_problem(problem: LinearProblem, basis: Tensor) -> LinearProblem:
+def reduced_problem(problem: LinearProblem, basis: Any) -> LinearProblem:
     r"""$\mu_q = (\sqrt\Sigma\, \omega^q \sqrt\Sigma)_{dc}$: the same problem for `rank` neurons, in $\omega$."""
+    basis = columns(basis, "basis", problem.neurons)
     return replace(problem, encoders=basis.T @ problem.encoders, decoders=basis.T @ problem.decoders)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from rni.files import read_tensors, write_tensors
 from rni.network import Network
 from rni.training.optimizers import Optimizer
 
-FORMAT = "rni-checkpoint/1"
+FORMAT = "rni-checkpoint/2"
 
 
 @dataclass
@@ -49,24 +50,41 @@ class Checkpoint:
                 f"{self.path}: a checkpoint of another run or version ({json.dumps(header)[:200]}); "
                 "allowed: one of the same specification; remove the file to start afresh"
             )
-        net.load_state_dict(_under("network.", tensors))
-        optimizer.restore(_under("optimizer.", tensors))
-        generator.set_state(tensors["generator"])
-        return tensors["losses"].tolist()
+        try:
+            net.load_state_dict(_under("network.", tensors))
+            optimizer.restore(_under("optimizer.", tensors))
+            generator.set_state(tensors["generator"])
+            return tensors["losses"].tolist()
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{self.path}: damaged ({error}); allowed: a whole one; remove it to start afresh"
+            ) from None
 
 
 @contextmanager
 def held_interrupt(*, hold: bool) -> Iterator[Callable[[], bool]]:
-    """Hold Ctrl-C back until the step is whole, so that what is saved can go on to the same bits; ask if it came."""
+    """Hold Ctrl-C and SIGTERM back until the step is whole, so that what is saved can go on to the same bits.
+
+    Ask if one came. A second one does not wait: the step may be long.
+    """
     if not hold or threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    came = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: came.set())
+    came: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        came.append(number)
+        if len(came) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield came.is_set
+        yield lambda: bool(came)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came and sys.exc_info()[0] is not KeyboardInterrupt:  # nobody asked any more
+            signal.raise_signal(came[0])
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -2,15 +2,19 @@ r"""Descent on any loss: $W^{(\tau+1)} = W^{(\tau)} - \eta\,\partial L/\partial 
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Literal
 
-from torch import Generator
+import torch
+from torch import Generator, Tensor
 
-from rni.errors import Diverged, InputError
-from rni.losses import Loss, Trained
+from rni.errors import Diverged, InputError, require_one_of, require_whole
+from rni.losses import Gradient, Loss, Trained
+from rni.losses.gradient import trained_parts
 from rni.network import Network
 from rni.training.checkpoint import Checkpoint, held_interrupt
-from rni.training.optimizers import GradientDescent, Optimizer
+from rni.training.optimizers import Optimizer, make
 
 Callback = Callable[[int, float, Network], None]
 Schedule = Literal["constant", "warmup", "cosine"]
@@ -31,7 +35,7 @@ def train(
     *,
     learning_rate: float,
     steps: int,
-    optimizer: Optimizer | None = None,
+    optimizer: Optimizer | str | None = None,
     generator: Generator | None = None,
     train: Trained = "recurrent",
     schedule: Schedule = "constant",
@@ -41,23 +45,25 @@ def train(
 ) -> list[float]:
     """Train the network in place; return the loss at every step, measured before the step.
 
+    Trains W, W and decoders, decoders alone, or all: encoders too, and the activation's own parameters. What does not
+    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam".
+
     Stops after `steps`, or when the loss falls below `stop_loss`. Raises `Diverged` when the loss is not finite or a
     thousand times that of a silent network. Each callback gets (step, loss, network) before the step is made. With a
     checkpoint, a killed training goes on where it was, to the same bits; an interrupted or diverged one
     saves itself first.
     """
-    optimizer = optimizer or GradientDescent()
+    check_options(net, learning_rate, steps, train, schedule, stop_loss)
+    optimizer = make(optimizer)
     generator = generator or Generator()
-    if net.active is not None:
-        raise InputError("network: has silenced neurons; allowed: a whole network for training")
     limit = GROWTH * max(loss.silent(), 1e-30)
     losses = checkpoint.resume(net, optimizer, generator) if checkpoint else []
     with held_interrupt(hold=checkpoint is not None) as interrupted:
         for step in range(len(losses), steps):
-            value, gradient = loss.gradient(net, loss.draw(generator, net.dtype), train)
+            value, gradient = _gradient(loss, net, loss.draw(generator, net.dtype), train)
             rate = learning_rate * SCHEDULES[schedule](step / steps)
             if not value < limit:
-                if checkpoint:
+                if checkpoint and losses:
                     checkpoint.save(net, optimizer, generator, losses)
                 raise Diverged(step, value, rate, loss.silent(), losses)
             losses.append(value)
@@ -71,3 +77,28 @@ def train(
             if interrupted():
                 raise KeyboardInterrupt
     return losses
+
+
+def check_options(
+    net: Network, learning_rate: float, steps: int, train: Trained, schedule: Schedule, stop_loss: float
+) -> None:
+    """Refuse what no training can be made of."""
+    if not isinstance(learning_rate, Real | Tensor) or not 0 < learning_rate < math.inf:
+        raise InputError(f"learning_rate: {learning_rate!r}; allowed: a number above 0")
+    if not isinstance(stop_loss, Real | Tensor) or not stop_loss >= 0:
+        raise InputError(f"stop_loss: {stop_loss!r}; allowed: 0 or more")
+    require_whole("steps", steps, 0)
+    require_one_of("schedule", schedule, SCHEDULES)
+    if not trained_parts(net, train):
+        raise InputError(f"train: {train!r}, but none of it requires a gradient; allowed: after requires_grad_()")
+
+
+def _gradient(loss: Loss, net: Network, inputs: Any, train: Trained) -> tuple[float, Gradient]:
+    """The loss and its gradient; for parameters of the activation's own by automatic differentiation."""
+    value, gradient = loss.gradient(net, inputs, train)
+    own = {name: parameter for name, parameter in net.f.named_parameters() if parameter.requires_grad}
+    if train != "all" or not own:
+        return value, gradient
+    with torch.enable_grad():
+        slopes = torch.autograd.grad(loss.value(net, inputs), list(own.values()), materialize_grads=True)
+    return value, replace(gradient, activation=dict(zip(own, slopes, strict=True)))

@@ -17,7 +17,7 @@ from rni.losses import AveragedLoss
 from rni.network import Network
 from rni.theory.subspace import null_basis
 from rni.training.checkpoint import Checkpoint
-from rni.training.descent import Callback, Schedule, train
+from rni.training.descent import Callback, Schedule, check_options, train
 from rni.weights import LowRank
 
 
@@ -74,6 +74,7 @@ def train_reduced(
     Trains the network in place and returns the losses, as `train` does; its weights become `LowRank`, of rank 2D.
     Callbacks get the whole network; a checkpoint keeps the small one.
     """
+    check_options(net, learning_rate, steps, "recurrent", schedule, stop_loss)
     reduction = reduced(net)
     weights = net.recurrent = reduction.weights()
 

@@ -60,7 +60,8 @@ class _TwoPoints:
         self.decayed = self.z * self.encoder.dtype.type(loss.task.decays[0])
         self.rows = 0  # of A and B that are in use; none until they are read from the network
         self.a, self.b = np.empty((2, self.weights.room + 2, net.neurons), self.encoder.dtype)
-        self.terms = Gradient(*torch.empty(2, 3, net.neurons, dtype=net.dtype))
+        left, right = torch.empty(2, 3, net.neurons, dtype=net.dtype)
+        self.terms = Gradient(left, right)
         self.terms.right[2] = net.encoders.detach()[:, 0]
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Any:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import torch
 
-from rni import Analysis, Recording, analyze
+from rni import Analysis, Integration, Recording, analyze, design
 from rni.analysis.page import write_page
 from rni.task import white_noise
 
@@ -17,10 +17,10 @@ SECTIONS = ["Integrals", "Effective decays", "Dimension", "Linearity", "Selectiv
 
 
 @pytest.fixture
-def written(small, generator, tmp_path):
+def written(generator, tmp_path):
     def write(kind):
         decays = (0.9, 0.8) if kind.startswith("two") else (0.9,)
-        net = small("relu", decays)
+        net = design(Integration(decays), 40).network
         x = white_noise(6, 40, len(decays), generator, dtype=torch.float64)
         with torch.no_grad():
             thing = Recording(net(x)[0], x) if kind.endswith("recorded") else net
@@ -41,6 +41,7 @@ def test_every_section_has_a_figure_and_the_numbers_are_those_of_the_analysis(wr
     assert len(images) >= len(SECTIONS)
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)
     assert "net &lt;1&gt;" in page
+    assert f"<strong>{analysis.verdict}.</strong>" in page
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(<td>.*?)</tr>", page)]
     network = isinstance(analysis, Analysis)
     errors = analysis.errors["inputs"][40] if network else analysis.errors

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rni import AveragedLoss, BatchLoss, InputError, Integration, Network
+from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
 
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, 0.5, 0.2], [0.2, 0.5, 2.0, 0.5], [0.1, 0.2, 0.5, 1.0]])
@@ -142,3 +142,120 @@ def test_the_exact_proxy_is_for_one_channel_of_relu(small):
         ReLUProxyLoss(Integration((0.9, 0.8)))
     with pytest.raises(InputError, match="'tanh'; allowed: 'relu'"):
         ReLUProxyLoss(Integration(0.9)).gradient(small("tanh", (0.9,)), torch.ones(1, 1))
+
+
+LOSSES = [
+    (lambda task: BatchLoss(task, 3, 4), "relu"),
+    (lambda task: AveragedLoss(task, 3), "linear"),
+    (lambda task: ProxyLoss(task, 5), "tanh"),
+    (ReLUProxyLoss, "relu"),
+]
+
+
+@pytest.mark.parametrize(("make", "f"), LOSSES)
+def test_only_what_is_trained_has_a_gradient(small, make, f):
+    net = small(f, (0.9,))
+    loss = make(net.task)
+    inputs = loss.draw(dtype=torch.float64)
+    value, whole = loss.gradient(net, inputs, "all")
+    for mode in ("recurrent", "recurrent+decoders", "decoders"):
+        found, gradient = loss.gradient(net, inputs, mode)
+        assert found == value
+        assert bool(len(gradient.left)) == ("recurrent" in mode)
+        assert gradient.encoders is None
+        if "decoders" in mode:
+            torch.testing.assert_close(gradient.decoders, whole.decoders)
+        else:
+            assert gradient.decoders is None
+    for wrong in ("recurent", "everything", "encoders", None):
+        with pytest.raises(InputError, match=r"train: .*; allowed: 'recurrent', .*, 'decoders', 'all'"):
+            loss.gradient(net, inputs, wrong)
+
+
+@pytest.mark.parametrize(("make", "f"), LOSSES)
+@pytest.mark.parametrize("task", [Integration(0.8), Integration(0.9, 2.0)])
+def test_the_task_of_the_loss_is_that_of_the_network(small, make, f, task):
+    net, loss = small(f, (0.9,)), make(task)
+    inputs = loss.draw(dtype=torch.float64)
+    for use in (loss.value, loss.gradient):
+        with pytest.raises(InputError, match=r"task: .* of the loss, .* of the network; allowed: the same"):
+            use(net, inputs)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda task: BatchLoss(task), (0, 3, 1)),
+        (lambda task: BatchLoss(task), (2, 0, 1)),
+        (lambda task: BatchLoss(task), (2, 3, 2)),
+        (lambda task: BatchLoss(task), (3, 1)),
+        (lambda task: ProxyLoss(task), (0, 1)),
+        (lambda task: ProxyLoss(task), (4, 2)),
+        (ReLUProxyLoss, (0, 1)),
+    ],
+)
+def test_inputs_without_numbers_are_refused(small, make, shape):
+    net = small("relu", (0.9,))
+    for use in (make(net.task).value, make(net.task).gradient):
+        with pytest.raises(InputError, match=r"inputs: shape \(.*\); allowed: \("):
+            use(net, torch.zeros(shape, dtype=torch.float64))
+
+
+def test_inputs_have_the_precision_of_the_network(small):
+    net = small("relu", (0.9,))
+    with pytest.raises(InputError, match=r"inputs: torch\.float32; allowed: torch\.float64"):
+        BatchLoss(net.task).gradient(net, torch.zeros(2, 3, 1))
+
+
+def test_silenced_networks_have_no_training_gradient(small):
+    net = small("relu", (0.9,)).silenced([0])
+    with pytest.raises(InputError, match="silenced"):
+        BatchLoss(net.task).gradient(net, torch.zeros(2, 3, 1, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda task: BatchLoss(task, 0), "duration: 0; allowed: a whole number from 1 on"),
+        (lambda task: BatchLoss(task, 2.5), "duration: 2.5"),
+        (lambda task: BatchLoss(task, 3, -1), "batch: -1; allowed: a whole number from 1 on"),
+        (lambda task: BatchLoss(task, 3, 8, CORRELATED), r"covariance: shape \(4, 4\); allowed: \(3, 3\)"),
+        (lambda task: AveragedLoss(task, 0), "duration: 0"),
+        (lambda task: ProxyLoss(task, 0), "points: 0"),
+        (lambda task: ProxyLoss(task, 8, current_weight=float("nan")), "current_weight: nan; allowed: 0 or more"),
+    ],
+)
+def test_losses_of_nothing_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make(Integration(0.9))
+
+
+def test_the_silent_loss_of_white_noise_is_that_of_its_covariance():
+    task = Integration((0.9, 0.8, 1.0), (1.0, -2.0, 0.5))
+    for duration in (1, 2, 7):
+        slow = AveragedLoss(task, duration, torch.eye(duration))
+        for loss in (AveragedLoss(task, duration), BatchLoss(task, duration)):
+            assert loss.silent() == pytest.approx(slow.silent(), rel=1e-13)
+
+
+def test_white_noise_weighs_the_moments_as_its_covariance_does(small, generator):
+    net = small("linear")
+    fast, slow = AveragedLoss(net.task, 4), AveragedLoss(net.task, 4, torch.eye(4))
+    assert fast.value(net).item() == pytest.approx(slow.value(net).item(), rel=1e-12)
+    (value, gradient), (expected, slope) = fast.gradient(net, None, "all"), slow.gradient(net, None, "all")
+    assert value == pytest.approx(expected, rel=1e-12)
+    torch.testing.assert_close(gradient.recurrent(), slope.recurrent())
+
+
+@pytest.mark.parametrize(("loss", "f"), [("batch", "relu"), ("averaged", "linear")])
+def test_sequences_of_ten_thousand_steps_are_trained_on(loss, f):
+    """No array of more than one sequence squared: two channels of 10 000 steps would be 3.2 GB."""
+    specification = Specification.parse(
+        {
+            "task": {"decays": [0.99, 0.9]},
+            "network": {"neurons": 10, "activation": f},
+            "training": {"loss": loss, "duration": 10_000, "batch": 2, "steps": 1},
+        }
+    )
+    (value,) = run(specification).losses
+    assert value == pytest.approx(specification.loss().silent(), rel=0.3)

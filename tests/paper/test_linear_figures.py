@@ -17,45 +17,45 @@ TINY = Profile("tiny", neurons=100, quick=True)
 # falls as the inverse root of time; a bulk moves the eigenvalue enough to spoil a long memory; free families are not
 # enough for D = n.
 NOT_REPRODUCED = {
-    "fig14.preferred_scale_large_overlap",
-    "fig15.slow_coordinate",
-    "linear.duration_long_memory",
+    "fig14.preferred-scale-large-overlap",
+    "fig15.slow-coordinate",
+    "linear.duration-long-memory",
     "linear.capacity",
 }
 
 # For each claim, a measurement that would turn its verdict round.
 ALTERATIONS = {
-    "fig2.rank_1": lambda m: {"rank1_error": m["elsewhere_error"]},
-    "fig2.rank_2": lambda m: {"rank2_rank": m["rank1_rank"]},
-    "fig2.nothing_else": lambda m: {"elsewhere_error": m["rank2_error"]},
-    "fig2.special_scale": lambda m: {"special_scale": m["special_scale"] ** 2},
-    "fig13.iso_scale": lambda m: {"curve_null_eigenvalues": m["brink_null_eigenvalues"]},
+    "fig2.rank-1": lambda m: {"rank1_error": m["elsewhere_error"]},
+    "fig2.rank-2": lambda m: {"rank2_rank": m["rank1_rank"]},
+    "fig2.nothing-else": lambda m: {"elsewhere_error": m["rank2_error"]},
+    "fig2.special-scale": lambda m: {"special_scale": m["special_scale"] ** 2},
+    "fig13.iso-scale": lambda m: {"curve_null_eigenvalues": m["brink_null_eigenvalues"]},
     "fig13.crossings": lambda m: {"crossing_gap": 0.1},
-    "fig13.special_scales": lambda m: {"scale_overlap": m["overlap"]},
-    "fig13.slow_minima": lambda m: {"slow_null_eigenvalues": m["brink_null_eigenvalues"]},
-    "fig14.preferred_scale": lambda m: {"scan": m["scan"][[5] * 8]},
-    "fig14.preferred_scale_large_overlap": lambda m: {"scan": m["scan"][[4] * 8]},
-    "fig14.depends_on_scale": lambda m: {"times": np.ones_like(m["times"])},
-    "fig14.order_one": lambda m: {"alpha": 100 * m["alpha"]},
-    "fig14.predicted_time": lambda m: {"measured_times": 1.06 * m["measured_times"]},
+    "fig13.special-scales": lambda m: {"scale_overlap": m["overlap"]},
+    "fig13.slow-minima": lambda m: {"slow_null_eigenvalues": m["brink_null_eigenvalues"]},
+    "fig14.preferred-scale": lambda m: {"scan": m["scan"][[5] * 8]},
+    "fig14.preferred-scale-large-overlap": lambda m: {"scan": m["scan"][[4] * 8]},
+    "fig14.depends-on-scale": lambda m: {"times": np.ones_like(m["times"])},
+    "fig14.order-one": lambda m: {"alpha": 100 * m["alpha"]},
+    "fig14.predicted-time": lambda m: {"measured_times": 1.06 * m["measured_times"]},
     "fig15.algebraic": lambda m: {"algebraic": np.sqrt(m["algebraic"])},
-    "fig15.any_vectors_and_duration": lambda m: {"other_duration": np.sqrt(m["other_duration"])},
-    "fig15.slow_coordinate": lambda m: {"distances": m["distances"] ** 2},
-    "fig15.null_start_is_slow": lambda m: {"random_distances": m["distances"][-1]},
+    "fig15.any-vectors-and-duration": lambda m: {"other_duration": np.sqrt(m["other_duration"])},
+    "fig15.slow-coordinate": lambda m: {"distances": m["distances"] ** 2},
+    "fig15.null-start-is-slow": lambda m: {"random_distances": m["distances"][-1]},
     "fig15.exponential": lambda m: {"measured_times": np.full(8, np.nan)},
-    "fig15.predicted_rate": lambda m: {"measured_times": 1.06 * m["measured_times"]},
-    "fig15.null_eigenvalues": lambda m: {"null_off": m["null_on"]},
-    "linear.duration_null": lambda m: {"null_errors": m["null_errors"][::-1]},
-    "linear.rank_1": lambda m: {"singular_ratio": 0.1},
-    "linear.duration_other_starts": lambda m: {"start_errors": m["start_errors"][:, ::-1]},
-    "linear.duration_long_memory": lambda m: {"long_memory_errors": m["start_errors"][:, 2]},
-    "linear.one_eigenvalue": lambda m: {"outliers": np.array([1, 2])},
+    "fig15.predicted-rate": lambda m: {"measured_times": 1.06 * m["measured_times"]},
+    "fig15.null-eigenvalues": lambda m: {"null_off": m["null_on"]},
+    "linear.duration-null": lambda m: {"null_errors": m["null_errors"][::-1]},
+    "linear.rank-1": lambda m: {"singular_ratio": 0.1},
+    "linear.duration-other-starts": lambda m: {"start_errors": m["start_errors"][:, ::-1]},
+    "linear.duration-long-memory": lambda m: {"long_memory_errors": m["start_errors"][:, 2]},
+    "linear.one-eigenvalue": lambda m: {"outliers": np.array([1, 2])},
     "linear.perturbation": lambda m: {"perturbation": m["perturbation"] ** 2},
-    "linear.rank_D": lambda m: {"channels_rank": np.array([1e-6, 0.1])},
-    "linear.channel_conditions": lambda m: {"channels_conditions": np.array([1e-6, 0.1])},
+    "linear.rank-D": lambda m: {"channels_rank": np.array([1e-6, 0.1])},
+    "linear.channel-conditions": lambda m: {"channels_conditions": np.array([1e-6, 0.1])},
     "linear.capacity": lambda m: {"capacity_generic": m["capacity_dual"]},
-    "linear.one_step": lambda m: {"one_step_unstable": m["one_step_stable"]},
-    "linear.same_vectors": lambda m: {"same_vectors_roots": 3.0},
+    "linear.one-step": lambda m: {"one_step_unstable": m["one_step_stable"]},
+    "linear.same-vectors": lambda m: {"same_vectors_roots": 3.0},
 }
 
 
@@ -121,12 +121,12 @@ def test_networks_trained_on_two_steps_in_the_place_of_all_others_break_the_clai
     found = verdicts(linear.FIGURE.measure(short, TINY), "linear")
     broken = {claim for claim, verdict in found.items() if verdict == "not reproduced"} - NOT_REPRODUCED
     assert broken == {
-        "linear.duration_null",
-        "linear.rank_1",
-        "linear.duration_other_starts",
-        "linear.one_eigenvalue",
-        "linear.rank_D",
-        "linear.channel_conditions",
+        "linear.duration-null",
+        "linear.rank-1",
+        "linear.duration-other-starts",
+        "linear.one-eigenvalue",
+        "linear.rank-D",
+        "linear.channel-conditions",
     }
 
 

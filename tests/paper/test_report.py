@@ -46,6 +46,8 @@ def test_claims_and_numbers_stand_beside_the_page(report):
     assert claim["verdict"] == "reproduced"
     assert np.load(report.parent / "fig1.npz")["targets"].shape == (150, 2)
     assert (report.parent / "fig1.svg").exists()
+    assert 'href="explore.html"' in report.read_text()
+    assert "Two integrals, designed" in (report.parent / "explore.html").read_text()
 
 
 def test_the_same_measurements_give_the_same_files(report, tmp_path):

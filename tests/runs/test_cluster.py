@@ -30,22 +30,28 @@ def contents(root):
     return {path.name: path.read_bytes() for path in Path(root).glob("??/*")}
 
 
-def until(condition, seconds=30.0):
-    end = time.monotonic() + seconds
+def until(condition):
+    """Wait for a condition, however long it takes: a test that hangs is ended from outside."""
     while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
         time.sleep(0.02)
     return found
 
 
 @pytest.fixture
-def scheduler(tmp_path):
+def processes():
+    """Those of the cluster; the scheduler is the first."""
+    return []
+
+
+@pytest.fixture
+def scheduler(tmp_path, processes):
     """The address of a scheduler with two workers of one thread each."""
 
     def start(*arguments):
         command = [sys.executable, "-m", "dask", *arguments]
         with (tmp_path / "dask.log").open("a") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path)
+        processes.append(process)
         running.callback(process.wait)
         running.callback(process.kill)
 
@@ -77,11 +83,25 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(schedu
         outcomes = compute_all([*RUNS, WILD], root, executor)
         killer.join()
         assert executor.submit(abs, -1).result() == 1
-        assert len(executor._client.scheduler_info()["workers"]) == 1
+        until(lambda: len(executor._client.scheduler_info()["workers"]) == 1)
     assert killed[0].key in outcomes
     assert outcomes.pop(WILD.key()).reason.startswith("training diverged")
     assert [outcome.reason for outcome in outcomes.values()] == [None] * len(RUNS)
     assert contents(root) == contents(here.root)
+
+
+def test_a_scheduler_that_dies_in_the_middle_is_one_line_and_not_an_endless_wait(scheduler, processes, tmp_path):
+    def kill_the_scheduler():
+        until(lambda: statuses(tmp_path / "runs"))
+        processes[0].kill()
+
+    killer = threading.Thread(target=kill_the_scheduler)
+    killer.start()
+    long = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 10**8}}) for seed in range(3)]
+    gone = "scheduler: gone in the middle, finished runs are kept; allowed: the same command"
+    with pytest.raises(InputError, match=gone), cluster(scheduler) as executor:
+        compute_all(long, tmp_path / "runs", executor)
+    killer.join()
 
 
 @pytest.mark.slow
@@ -92,6 +112,12 @@ def test_a_reproduction_on_a_cluster_has_the_same_claims_as_one_on_this_machine(
             reproduce(chosen, profile, tmp_path / name, executor, tmp_path / f"{name}-store")
     assert (tmp_path / "dask" / "claims.json").read_bytes() == (tmp_path / "local" / "claims.json").read_bytes()
     assert (tmp_path / "dask" / "fig4.npz").read_bytes() == (tmp_path / "local" / "fig4.npz").read_bytes()
+
+
+def test_a_worker_without_the_package_is_one_line_before_any_work(scheduler, monkeypatch):
+    monkeypatch.setattr("rni.runs.engine.__name__", "rni_that_is_not_there")
+    with pytest.raises(InputError, match="a worker says: No module named 'rni_that_is_not_there'; allowed: workers"):
+        cluster(scheduler)
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):

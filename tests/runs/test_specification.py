@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rni import InputError, Specification
+from rni import InputError, Specification, run
 from rni.runs.specification import fields, override
 
 MINIMAL = {"task": {"decays": [0.9]}}
@@ -130,3 +130,90 @@ def test_drawing_for_one_purpose_leaves_the_others_as_they_are():
         for weights in ("dense", "dale")
     )
     assert torch.equal(plain.encoders, dale.encoders)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("loss", ["batch", "averaged", "proxy"])
+def test_decoders_can_be_trained_alone(optimizer, loss):
+    specification = Specification.parse(
+        MINIMAL
+        | {
+            "network": {"neurons": 20, "activation": "linear", "initial_radius": 0.9, "weights": "dale"},
+            "training": {
+                "train": "decoders",
+                "optimizer": optimizer,
+                "loss": loss,
+                "learning_rate": 0.01,
+                "batch": 512,
+                "steps": 50,
+            },
+        }
+    )
+    before, after = specification.build(), run(specification)
+    assert torch.equal(after.network.recurrent.matrix(), before.recurrent.matrix())
+    assert torch.equal(after.network.encoders, before.encoders)
+    assert not torch.equal(after.network.decoders, before.decoders)
+    assert after.losses[-1] < after.losses[0]
+
+
+def test_adam_may_train_the_decoders_of_lowrank_weights():
+    raw = MINIMAL | {"network": {"weights": "lowrank"}, "training": {"optimizer": "adam", "train": "decoders"}}
+    assert Specification.parse(raw).training.optimizer == "adam"
+
+
+def test_parts_to_train_have_known_names():
+    with pytest.raises(InputError, match=r"training\.train: 'recurent'; allowed: .*decoders"):
+        Specification.parse(MINIMAL | {"training": {"train": "recurent"}})
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "not text; allowed: a TOML configuration"),
+        (b"a = " + b"[" * 10**5, "nested too deeply; allowed"),
+        (b"seed = " + b"9" * 5000, "Exceeds the limit (4300 digits)"),
+        (b"seed = 0x" + b"F" * 5000, "whole numbers of more than 64 bits; allowed"),
+        (b"#" * (10**6 + 1), "more than 1000000 bytes; allowed"),
+        (b"a =", "Invalid value (at end of document); allowed"),
+        (None, "a folder; allowed"),
+    ],
+    ids=lambda value: repr(value)[:12],
+)
+def test_what_is_no_configuration_is_refused_in_one_line(tmp_path, content, line):
+    path = tmp_path / "run.toml"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        Specification.from_toml(path)
+    assert str(caught.value).startswith(f"{path}: {line}")
+    assert str(caught.value).isprintable()
+
+
+HOSTILE = "\x1b[31m\nseed: 5; allowed: anything " + "x" * 10**6
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        MINIMAL | {HOSTILE: 1},
+        MINIMAL | {"network": {"activation": HOSTILE}},
+        MINIMAL | {"network": {"activation": {"name": HOSTILE}}},
+        MINIMAL | {"training": HOSTILE},
+        {"task": {"decays": [HOSTILE] * 1000}},
+    ],
+)
+def test_no_name_or_value_can_forge_a_message(raw):
+    with pytest.raises(InputError) as caught:
+        Specification.parse(raw)
+    lines = str(caught.value).split("\n")
+    assert len(lines) <= 21
+    assert all(line.isprintable() and len(line) < 1500 for line in lines)
+    assert all(line.startswith("Specification.") and "; allowed: " in line for line in lines[:20])
+
+
+def test_deeply_nested_fields_are_named_without_their_depth(tmp_path):
+    (tmp_path / "run.toml").write_text("[task]\ndecays = [0.9]\n[network]\n" + "a." * 3000 + "b = 1\n")
+    with pytest.raises(InputError, match=r"^Specification\.network\.a: no such field; allowed: neurons"):
+        Specification.from_toml(tmp_path / "run.toml")
+    (tmp_path / "run.toml").write_text("[task]\ndecays." + "a." * 3000 + "b = 1\n")
+    with pytest.raises(InputError, match=r"^Specification\.task\.decays: {'a': .*; allowed: a list of numbers"):
+        Specification.from_toml(tmp_path / "run.toml")

@@ -1,17 +1,18 @@
 """The store keeps what is finished, computes a run once, and never uses what is damaged."""
 
+import errno
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from rni import Diverged, InputError, Specification
+from rni.atomic import me
 from rni.runs.store import Store, locked
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}
@@ -132,16 +133,19 @@ def test_a_network_that_could_not_be_read_back_is_not_stored(store, monkeypatch)
     assert contents(store.root) == {}
 
 
-def test_an_interrupted_run_goes_on_where_it_was_to_the_same_bytes(store, tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_goes_on_where_it_was_to_the_same_bytes(store, tmp_path, how):
     undisturbed = Store(tmp_path / "undisturbed")
     undisturbed.compute(specification())
 
     def interrupt(step, loss, net):
         if step == 20:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(how)
 
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         store.compute(specification(), [interrupt])
+    assert signal.signal(signal.SIGTERM, before) is signal.default_int_handler
     steps = Steps()
     store.compute(specification(), [steps])
     assert steps == list(range(21, 40))
@@ -159,13 +163,51 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_begins_afresh(store, caplo
     assert not checkpoint.exists()
 
 
-def test_what_a_process_killed_while_writing_left_behind_is_cleared_away(store):
+@pytest.fixture
+def dead():
+    """HOST-PID-THREAD of a process that is no more."""
+    finished = subprocess.Popen([sys.executable, "-c", ""])
+    finished.wait()
+    return f"{me().rsplit('-', 2)[0]}-{finished.pid}-1"
+
+
+def test_what_a_process_killed_while_writing_left_behind_is_cleared_away(store, dead):
     path = store.path(specification().key())
     path.parent.mkdir(parents=True)
-    path.with_name(f".{path.stem}.whole").write_bytes(b"half")
-    path.with_name(f".{path.stem}.checkpoint.0123.part").write_bytes(b"half")
+    for name in (f".{path.name}", f"..{path.name}.{dead}.part", f".{path.stem}.checkpoint"):
+        path.with_name(f"{name}.{dead}.part").write_bytes(b"half")
     store.compute(specification())
     assert set(contents(store.root)) == {path.name, f"{path.stem}.sha256"}
+
+
+def test_what_a_process_killed_just_after_it_stored_the_run_left_behind_is_cleared_away(store, dead):
+    store.compute(specification())
+    whole, path = contents(store.root), store.path(specification().key())
+    path.with_suffix(".checkpoint").write_bytes(b"old")
+    path.with_suffix(".lock").touch()
+    path.with_name(f".{path.stem}.checkpoint.{dead}.part").write_bytes(b"half")
+    store.compute(specification())
+    assert contents(store.root) == whole
+
+
+def test_a_store_that_is_a_file_or_below_one_is_refused_in_a_line(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "runs"):
+        with pytest.raises(InputError, match="file: not a folder; allowed: a folder") as caught:
+            Store(place)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_where_the_file_system_has_no_locks_a_run_is_computed_without_one(store, monkeypatch, caplog, number):
+    def flock(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("rni.runs.store.fcntl.flock", flock)
+    assert store.compute(specification()).losses
+    assert caplog.messages == [f"locks: {os.strerror(number)}; a run that two processes want at once is computed twice"]
+    monkeypatch.setattr("rni.runs.store.fcntl", None)
+    assert store.compute(specification(1)).losses
 
 
 def test_entries_are_the_newest_first_and_name_what_they_are(store):
@@ -214,8 +256,11 @@ print("ready", flush=True)
 sys.stdin.readline()
 for seed in seeds:
     computed = []
-    Store(root).compute(specification(seed, steps=steps), [lambda *_: computed.append(1)])
-    print(seed, len(computed), flush=True)
+    def step(*_):
+        computed.append(1)
+        print("step", flush=True)
+    Store(root).compute(specification(seed, steps=steps), [step])
+    print("finished", seed, len(computed), flush=True)
 """
 
 
@@ -232,8 +277,8 @@ def test_two_processes_that_want_the_same_run_compute_it_once(store):
         for process in (one, two):
             process.stdin.write("\n")
             process.stdin.flush()
-        outputs = [process.communicate(timeout=60)[0].split() for process in (one, two)]
-    assert sorted(outputs) == [["0", "0"], ["0", "1000"]]
+        outputs = [process.communicate()[0].splitlines()[-1] for process in (one, two)]
+    assert sorted(outputs) == ["finished 0 0", "finished 0 1000"]
     assert not list(store.root.glob("??/*.lock"))
 
 
@@ -246,7 +291,7 @@ def test_a_lock_is_exclusive_however_often_its_file_is_removed(tmp_path):
     def enter(_):
         with locked(tmp_path / "a.lock"):
             inside.append(1)
-            time.sleep(0.001)
+            os.sched_yield()
             most.append(len(inside))
             inside.pop()
 
@@ -256,29 +301,30 @@ def test_a_lock_is_exclusive_however_often_its_file_is_removed(tmp_path):
 
 
 def test_killed_at_random_moments_and_started_again_nothing_finished_is_lost(store, tmp_path):
-    seeds, steps = range(6), 600
+    """A moment is a step of a run: the process reports each, and is killed at one of them."""
+    seeds, steps = range(4), 200
     undisturbed = Store(tmp_path / "undisturbed")
     for seed in seeds:
         undisturbed.compute(specification(seed, steps=steps))
     moments = random.Random(0)
     finished = {}
-    for attempt in range(20):
+    for attempt in range(5):
         with start(store.root, steps, *seeds) as process:
             process.stdout.readline()
             process.stdin.write("\n")
             process.stdin.flush()
-            try:
-                process.wait(timeout=moments.uniform(0.1, 1.0) if attempt < 3 else 60)
-            except subprocess.TimeoutExpired:
+            lines = iter(process.stdout)
+            if attempt < 3:
+                last = moments.randrange(10, 2 * steps)
+                read = [line.split() for line, _ in zip(lines, range(last), strict=False)]
                 process.kill()
-            lines = [line.split() for line in process.stdout]
-        computed_twice = [seed for seed, count in lines if int(count) and seed in finished]
-        assert not computed_twice
-        finished |= {seed: path.stat().st_mtime_ns for seed, _ in lines for path in [path_of(store, seed, steps)]}
+            else:
+                read = []
+            done = [words[1:] for words in [*read, *map(str.split, lines)] if words[0] == "finished"]
+        assert not [seed for seed, count in done if int(count) and seed in finished], "computed twice"
+        finished |= {seed: path.stat().st_mtime_ns for seed, _ in done for path in [path_of(store, seed, steps)]}
         assert all(path_of(store, seed, steps).stat().st_mtime_ns == when for seed, when in finished.items())
-        if process.returncode == 0:
-            break
-    assert attempt > 0, "never killed: the runs are too short for this test"
+    assert process.returncode == 0
     assert contents(store.root) == contents(undisturbed.root)
 
 

@@ -77,6 +77,80 @@ def test_unseen_unstable_mode_does_not_hide_the_verdict():
     assert not is_generalizing_integrator(recurrent, [1.0, 1e-3], [2.0, 1.0], 0.9, 2.0)
 
 
+@pytest.mark.parametrize("reading", [1e-3, 1e-8, 1e-20])
+def test_an_unstable_mode_that_is_read_at_all_is_no_integrator(reading):
+    report = is_generalizing_integrator(np.diag([0.9, 1.2]), [1.0, 1.0], [1.0, reading], 0.9, 1.0)
+    assert not report
+    assert report.moment_error == np.inf
+    assert report.worst.eigenvalue == pytest.approx(1.2)
+    rotation = orthogonal(20)
+    recurrent = rotation @ np.diag([0.9, 1.2, *RNG.uniform(-0.5, 0.5, 18)]) @ rotation.T
+    first, second = rotation[:, 0], rotation[:, 1]
+    assert is_generalizing_integrator(recurrent, first, first + second, 0.9, 1.0)
+    assert not is_generalizing_integrator(recurrent, first + 1e-10 * second, first + second, 0.9, 1.0)
+
+
+def test_small_weights_that_large_ones_make_up_for_are_seen():
+    recurrent = np.diag([0.9, 0, 0, 0])
+    recurrent[2, 1], recurrent[3, 2] = 8e-10, 1e9
+    report = is_generalizing_integrator(recurrent, [1.0, 1.0, 0, 0], [1.0, 0, 0, 1.0], 0.9, 1.0)
+    assert not report
+    assert report.moment_error == pytest.approx(0.8)
+    assert report.rank == 3
+
+
+def test_each_channel_is_judged_at_its_own_scale():
+    e, d, scales = np.eye(2), np.diag([1.0, 1e-7]), [1.0, 1e-7]
+    assert is_generalizing_integrator(np.diag([0.9, 0.8]), e, d, [0.9, 0.8], scales)
+    missing = is_generalizing_integrator(np.diag([0.9, 0.0]), e, d, [0.9, 0.8], scales)
+    assert not missing
+    assert missing.moment_error == pytest.approx(0.8)
+
+
+def test_numbers_in_single_precision_are_judged_by_their_precision():
+    e, d = RNG.normal(size=(2, 100, 2)) / 10
+    left, right = multiplexed(e, d, [0.995, 0.9], 1.0)
+    trained = (left @ right.T).numpy() + 3e-8 * RNG.normal(size=(100, 100))
+    single = [array.astype(np.float32) for array in (trained, e, d)]
+    report = is_generalizing_integrator(*single, [0.995, 0.9], 1.0)
+    assert report
+    assert report.rank == 2
+    assert report.tolerance == pytest.approx(np.finfo(np.float32).eps ** 0.5)
+    assert not is_generalizing_integrator(trained, e, d, [0.995, 0.9], 1.0)
+    assert not is_generalizing_integrator(*single, [0.994, 0.9], 1.0)
+
+
+def test_slow_decays_are_followed_until_their_moments_differ_most():
+    error = is_generalizing_integrator([[0.99998]], [1.0], [1.0], 0.99999, 1.0).moment_error
+    assert error == pytest.approx(0.25, rel=0.1)  # x - x^2, x = exp(-1e-5 q), is at most 1/4
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_verdict_is_that_of_the_moments_themselves(seed):
+    rng = np.random.default_rng(seed)
+    n, channels = 6, int(rng.integers(1, 3))
+    decays, scales = rng.uniform(0.3, 1, channels), 10.0 ** rng.uniform(-8, 8, channels)
+    radius = rng.choice([0.5, 0.99, 1.3])
+    # in any other basis than its own rounding would drive and read the mode that grows
+    basis = rng.normal(size=(n, n)) if radius < 1 else np.eye(n)
+    eigenvalues = np.concatenate([decays, radius * rng.uniform(-1, 1, n - channels - 1), [radius]])
+    inverse = np.linalg.inv(basis)
+    e, d = basis[:, :channels], inverse.T[:, :channels] * scales
+    d = d + 10.0 ** rng.choice([-30.0, -12, -4, 0]) * inverse.T[:, -1:] * scales
+    e = e + rng.choice([0.0, 1.0]) * basis[:, -1:]
+    recurrent = basis @ np.diag(eigenvalues) @ inverse
+    w, state, target = (np.asarray(a, dtype=np.longdouble) for a in (recurrent, e, np.diag(scales)))
+    largest = 0.0
+    for _ in range(400):
+        state, target = w @ state, target * decays
+        largest = max(largest, float((np.abs(d.T @ state - target) / scales[:, None]).max()))
+    report = is_generalizing_integrator(recurrent, e, d, decays, scales)
+    if not 1e-8 < largest < 1e-4:  # in between the tolerance decides
+        assert bool(report) == (largest < 1e-6)
+    if largest < 0.1 and report:
+        assert report.moment_error == pytest.approx(largest, rel=1e-3, abs=1e-10)
+
+
 @pytest.mark.parametrize("size", [2, 3])
 def test_jordan_block_passes_only_if_its_nilpotent_part_is_not_read(size):
     jordan = 0.9 * np.eye(size) + np.diag(np.ones(size - 1), 1)

@@ -1,7 +1,5 @@
 """The Hessian of the exact ReLU proxy loss, against automatic differentiation and against descent itself."""
 
-import time
-
 import pytest
 import torch
 
@@ -73,12 +71,14 @@ def test_lanczos_is_the_dense_diagonalisation_for_fifty_neurons():
     assert hessian.largest_eigenvalue() == pytest.approx(float(symmetric_eigenvalues(hessian)[-1]), rel=1e-9)
 
 
-def test_a_thousand_neurons_take_seconds():
-    hessian = hessian_at(trained(1000, 1.0, steps=100))
-    start = time.process_time()
-    largest = hessian.largest_eigenvalue()
-    assert time.process_time() - start < 5
-    assert 5 < largest < 30
+def test_a_thousand_neurons_are_not_too_many():
+    assert 5 < hessian_at(trained(1000, 1.0, steps=100)).largest_eigenvalue() < 30
+
+
+@pytest.mark.parametrize("neurons", [1, 2, 3, 6])
+def test_few_neurons_are_not_too_few(small, neurons):
+    hessian = hessian_at(small(decays=(0.9,), neurons=neurons))
+    assert hessian.largest_eigenvalue() == pytest.approx(float(symmetric_eigenvalues(hessian)[-1]), rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, train, vectors
-from rni.training import Adam, Checkpoint, GradientDescent
+from rni.training import Adam, Checkpoint, GradientDescent, train_reduced
 
 TASK = Integration((0.9, 0.8))
 
@@ -114,3 +114,48 @@ def test_linear_descent_on_the_averaged_loss_finds_a_generalizing_integrator(gen
 def test_silenced_networks_are_not_trained():
     with pytest.raises(InputError, match="silenced"):
         train(fresh().silenced([0]), BatchLoss(TASK), **options(GradientDescent()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train": "recurent"}, r"train: 'recurent'; allowed: 'recurrent', 'recurrent\+decoders', 'decoders', 'all'"),
+        ({"train": "everything"}, "train: 'everything'; allowed"),
+        ({"learning_rate": -0.1}, "learning_rate: -0.1; allowed: a number above 0"),
+        ({"learning_rate": 0.0}, "learning_rate: 0.0; allowed: a number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate: nan; allowed"),
+        ({"learning_rate": "fast"}, "learning_rate: 'fast'; allowed"),
+        ({"steps": -1}, "steps: -1; allowed: a whole number from 0 on"),
+        ({"steps": 1.5}, "steps: 1.5; allowed"),
+        ({"stop_loss": float("nan")}, "stop_loss: nan; allowed: 0 or more"),
+        ({"schedule": "cosin"}, "schedule: 'cosin'; allowed: 'constant', 'warmup', 'cosine'"),
+        ({"optimizer": "adm"}, "optimizer: 'adm'; allowed: 'sgd', 'adam'"),
+        ({"optimizer": Adam}, "optimizer: <class .*Adam'>; allowed: 'sgd', 'adam'"),
+        ({"optimizer": 3}, "optimizer: 3; allowed: 'sgd', 'adam'"),
+    ],
+)
+def test_what_no_training_can_be_made_of_is_refused(change, message):
+    net = fresh()
+    with pytest.raises(InputError, match=message):
+        train(net, BatchLoss(TASK), **({"learning_rate": 0.01, "steps": 3} | change))
+    reduced = fresh("linear")
+    if not set(change) & {"train", "optimizer"}:
+        with pytest.raises(InputError, match=message):
+            train_reduced(reduced, AveragedLoss(TASK), **({"learning_rate": 0.01, "steps": 3} | change))
+    assert not net.recurrent.matrix().any()
+
+
+@pytest.mark.parametrize(("name", "optimizer"), [("sgd", GradientDescent), ("adam", Adam)])
+def test_optimizers_are_known_by_name(name, optimizer):
+    loss = BatchLoss(TASK, 3, 4)
+    named, given = (train(fresh(), loss, **options(kind, 5, learning_rate=0.01)) for kind in (name, optimizer()))
+    assert named == given
+
+
+def test_a_network_that_blows_up_before_it_learns_is_not_blamed_on_the_learning_rate(tmp_path):
+    net, checkpoint = fresh("linear"), Checkpoint(tmp_path / "run.checkpoint")
+    with torch.no_grad():
+        net.recurrent.value.fill_(1e3)
+    with pytest.raises(Diverged, match=r"at step 0: loss .*; before anything was learned; allowed: smaller weights"):
+        train(net, BatchLoss(TASK, 3, 4), **options(Adam(), checkpoint=checkpoint))
+    assert not checkpoint.path.exists()

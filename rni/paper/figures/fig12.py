@@ -1,9 +1,8 @@
 """Fig 12: Dale's law adds a singular mode to W that carries the signs."""
 
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -119,15 +118,26 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     return measured
 
 
-def by_setting(measured: Measured, key: str) -> Iterable[tuple[str, int, np.ndarray]]:
-    """Name, channels and values of each setting: all networks of the figure's own, one of the others."""
-    yield "D=2, 25 %", 2, measured[key]
-    for (channels, part), value in zip(measured["other_settings"], measured[f"other_{key}"], strict=True):
-        yield f"D={channels:.0f}, {100 * part:.0f} %", int(channels), value[None]
+class Setting(NamedTuple):
+    """Channels and inhibitory fraction."""
+
+    channels: int
+    inhibitory: float
+
+    def __str__(self) -> str:
+        return f"D={self.channels}, {100 * self.inhibitory:.0f} %"
+
+
+def by_setting(measured: Measured, key: str) -> dict[Setting, np.ndarray]:
+    """The values of all networks of the figure's own setting, and of the one network of each other."""
+    others = zip(measured["other_settings"], measured[f"other_{key}"], strict=True)
+    return {Setting(2, 0.25): measured[key]} | {
+        Setting(int(d), float(part)): value[None] for (d, part), value in others
+    }
 
 
 def claims(measured: Measured) -> list[Claim]:
-    expected = {name: channels + 1 for name, channels, _ in by_setting(measured, "outliers")}
+    expected = {str(setting): setting.channels + 1 for setting in by_setting(measured, "outliers")}
     following = [(measured[side][:, :, 1:] > 0).mean(1) for side in ("left", "right")]
     chance = 2 / measured["left"].shape[1] ** 0.5
     return [
@@ -158,7 +168,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"All components of the first left singular vector $l_0$ have the same sign.",
             criterion="at least 99 % of them in every network, with the leading mode as the one that carries the signs",
             expected="always positive",
-            measured={name: float(value.min()) for name, _, value in by_setting(measured, "one_sign")}
+            measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "one_sign").items()}
             | {"last mode": float(max(measured["mode"].max(), measured["other_mode"].max()))},
             holds=lambda m: m["last mode"] == 0 and all(m[name] >= 0.99 for name in expected),
         ),
@@ -168,7 +178,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="The first right singular vector $r_0$ is positive on excitatory, negative on inhibitory cells.",
             criterion="on at least 99 % of the neurons in every network",
             expected="positive (negative) if the neuron is excitatory (inhibitory)",
-            measured={name: float(value.min()) for name, _, value in by_setting(measured, "agreement")},
+            measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "agreement").items()},
             holds=lambda m: all(part >= 0.99 for part in m.values()),
         ),
         Claim(
@@ -237,9 +247,9 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=r"the first D(D+3)/2 singular values are within $0.15\,\sigma_0$ of it, with 25 % inhibitory",
             expected="largest deviation 0 for many neurons",
             measured={
-                name: _deviation(value, channels)
-                for name, channels, value in by_setting(measured, "values")
-                if name.endswith("25 %")
+                str(setting): _deviation(value, setting.channels)
+                for setting, value in by_setting(measured, "values").items()
+                if setting.inhibitory == 0.25
             },
             holds=lambda m: all(part < 0.15 for part in m.values()),
         ),
@@ -265,7 +275,8 @@ def claims(measured: Measured) -> list[Claim]:
 def _counts(measured: Measured, key: str) -> dict[str, float]:
     """Of several networks the count that is furthest from D + 1."""
     return {
-        name: float(value[np.abs(value - channels - 1).argmax()]) for name, channels, value in by_setting(measured, key)
+        str(setting): float(value[np.abs(value - setting.channels - 1).argmax()])
+        for setting, value in by_setting(measured, key).items()
     }
 
 
@@ -303,8 +314,8 @@ def _bins(modes: slice) -> list[float]:
 
 def _draw_spectra(axis: Any, measured: Measured) -> None:
     index = np.arange(SHOWN)
-    for name, channels, values in sorted(by_setting(measured, "values"), key=lambda each: each[1]):
-        if name.endswith("25 %"):
+    for (channels, inhibitory), values in sorted(by_setting(measured, "values").items(), key=lambda each: each[0]):
+        if inhibitory == 0.25:
             shifted, colour = index + 0.2 * (channels - 2), CHANNELS[channels - 1]
             shares = (values / values[:, :1]).mean(0)
             axis.plot(shifted, shares, "o", color=colour, markersize=4, label=f"$D={channels}$")
@@ -319,7 +330,8 @@ def _draw_spectra(axis: Any, measured: Measured) -> None:
 
 def _draw_errors(axis: Any, measured: Measured) -> None:
     found = [("2, no law", 2, np.atleast_1d(measured["free_error"]))]
-    found += sorted((name.replace("D=", ""), d, value) for name, d, value in by_setting(measured, "error"))
+    by_size = sorted(by_setting(measured, "error").items(), key=lambda each: each[0])
+    found += [(f"{d}, {100 * part:.0f} %", d, errors) for (d, part), errors in by_size]
     for place, (_, channels, errors) in enumerate(found):
         axis.plot([place] * len(errors), 100 * errors, "o", color=CHANNELS[channels - 1], markersize=4)
     axis.set_xticks(range(len(found)), labels=[name for name, *_ in found], rotation=60, ha="right", fontsize="small")

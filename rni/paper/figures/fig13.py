@@ -88,52 +88,54 @@ def claims(measured: Measured) -> list[Claim]:
     nulls, slow, brink = (measured[f"{name}_null_eigenvalues"] for name in ("curve", "slow", "brink"))
     return [
         Claim(
-            "fig13.iso_scale",
-            where,
-            r"For $s \notin \{0, d \cdot e\}$ the integrators of scale $s$ with $\lambda = 0$ are the curve "
+            id="fig13.iso-scale",
+            where=where,
+            statement=r"For $s \notin \{0, d \cdot e\}$ the integrators of scale $s$ with $\lambda = 0$ are the curve "
             r"$\beta_s(\alpha)$, of dimension 1.",
-            "on 6 curves: relative error of every moment below 1e-6, and exactly one null eigenvalue of the Hessian at "
-            "every point",
-            "exact, 1 null eigenvalue",
-            {
+            criterion="on 6 curves: relative error of every moment below 1e-6, and exactly one null eigenvalue of the "
+            "Hessian at every point",
+            expected="exact, 1 null eigenvalue",
+            measured={
                 "largest error": float(measured["curve_error"]),
                 "fewest null eigenvalues": float(nulls.min()),
                 "most null eigenvalues": float(nulls.max()),
             },
-            lambda m: m["largest error"] < EXACT and m["fewest null eigenvalues"] == m["most null eigenvalues"] == 1,
+            holds=lambda m: (
+                m["largest error"] < EXACT and m["fewest null eigenvalues"] == m["most null eigenvalues"] == 1
+            ),
         ),
         Claim(
-            "fig13.crossings",
-            where,
-            r"Curves of different scales cross only on the line $\alpha = \beta$, which is no matrix.",
-            r"largest $|\alpha - \beta|$ over all crossings of 6 curves below 1e-6",
-            "0",
-            float(measured["crossing_gap"]),
-            lambda gap: gap < 1e-6,
+            id="fig13.crossings",
+            where=where,
+            statement=r"Curves of different scales cross only on the line $\alpha = \beta$, which is no matrix.",
+            criterion=r"largest $|\alpha - \beta|$ over all crossings of 6 curves below 1e-6",
+            expected="0",
+            measured=float(measured["crossing_gap"]),
+            holds=lambda gap: gap < 1e-6,
         ),
         Claim(
-            "fig13.special_scales",
-            where,
-            r"The scale is 0 on $\alpha = \alpha_0$ and $\beta = \beta_0$, and $d \cdot e$ on $\beta = \alpha_0$ and "
-            r"$\alpha = \beta_0$.",
-            "largest deviation of $g_1$ on those lines below 1e-9",
-            "0 and d.e",
-            {"from 0": float(measured["scale_zero"]), "from d.e": float(measured["scale_overlap"])},
-            lambda m: max(m.values()) < 1e-9,
+            id="fig13.special-scales",
+            where=where,
+            statement=r"The scale is 0 on $\alpha = \alpha_0$ and $\beta = \beta_0$, and $d \cdot e$ on $\beta = "
+            r"\alpha_0$ and $\alpha = \beta_0$.",
+            criterion="largest deviation of $g_1$ on those lines below 1e-9",
+            expected="0 and d.e",
+            measured={"from 0": float(measured["scale_zero"]), "from d.e": float(measured["scale_overlap"])},
+            holds=lambda m: max(m.values()) < 1e-9,
         ),
         Claim(
-            "fig13.slow_minima",
-            where,
-            "The minima to which descent can be slow are those where the manifolds of rank 2 intersect.",
-            "Hessian at s = d.e: 3 null eigenvalues at every point of the intersection, 2 where only one of the "
-            r"manifolds meets the plane $\lambda = 0$",
-            "3 at the intersection, 2 elsewhere",
-            {
+            id="fig13.slow-minima",
+            where=where,
+            statement="The minima to which descent can be slow are those where the manifolds of rank 2 intersect.",
+            criterion=r"Hessian at s = d.e: 3 null eigenvalues at every point of the intersection, 2 where only one "
+            r"of the manifolds meets the plane $\lambda = 0$",
+            expected="3 at the intersection, 2 elsewhere",
+            measured={
                 "fewest at the intersection": float(slow.min()),
                 "most at the intersection": float(slow.max()),
                 "most elsewhere": float(brink.max()),
             },
-            lambda m: (
+            holds=lambda m: (
                 m["fewest at the intersection"] == m["most at the intersection"] == 3 and m["most elsewhere"] == 2
             ),
         ),

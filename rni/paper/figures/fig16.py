@@ -9,14 +9,15 @@ from rni.losses import ReLUProxyLoss
 from rni.network import Network
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.figures.fig17 import SEEDS, scales, specification
 from rni.paper.style import CHANNELS, TARGET, legend, panels
+from rni.paper.trainings import proxy_descent, proxy_scales
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 from rni.theory.proxy import ProxyHessian, proxy_hessian
 from rni.training import train
 from rni.weights import LowRank
 
+SEEDS = 6
 SMALL = 50  # the paper's size, at which the whole Hessian can be diagonalised
 FACTORS = (0.97, 1.03)  # of the predicted stability limit
 
@@ -24,7 +25,7 @@ FACTORS = (0.97, 1.03)  # of the predicted stability limit
 def specifications(profile: Profile, neurons: int) -> list[list[Specification]]:
     """A row for each scale, a column for each seed."""
     seeds = range(1 if profile.quick else SEEDS)
-    return [[specification(scale, neurons, seed) for seed in seeds] for scale in scales(profile)]
+    return [[proxy_descent(scale, neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
 
 
 def measure(runs: Runs, profile: Profile) -> Measured:
@@ -32,7 +33,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     results = [[[runs[spec] for spec in row] for row in specifications(profile, n)] for n in sizes]
     largest = np.array([[[_hessian(r.network).largest_eigenvalue() for r in row] for row in of] for of in results])
     smallest = np.array([[[effective_eigenvalue(r) for r in row] for row in of] for of in results])
-    s = np.array(scales(profile))
+    s = np.array(proxy_scales(profile))
     tested = [0, int(np.abs(np.log(s)).argmin()), len(s) - 1]
     growth = [[_growth(of[k][0].network, largest[i, k, 0]) for k in tested] for i, of in enumerate(results)]
     whole = _hessian(results[0][tested[1]][0].network).dense().reshape(SMALL**2, -1)
@@ -112,7 +113,7 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda rise: rise["largest rise below"] <= 1.001 and rise["smallest rise above"] >= 10,
         ),
         Claim(
-            id="fig16.preferred_scale",
+            id="fig16.preferred-scale",
             where="Section 4.2, proxy loss",
             statement=r"The convergence time depends strongly on the scale, with a preferred one around $|e||d|$.",
             criterion="for both sizes the fastest scale is between 0.5 and 2, for |e||d| = 1, and the smallest and the "

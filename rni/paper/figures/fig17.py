@@ -8,47 +8,24 @@ from rni.analysis import svd
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import CHANNELS, TARGET, THEORY, legend, panels
+from rni.paper.trainings import PROXY_DECAY, proxy_descent, proxy_scales
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 
-DECAY = 0.995
-SCALES = (0.05, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 20.0)
 SEEDS = 6
-
-
-def scales(profile: Profile) -> tuple[float, ...]:
-    """All of them, or those that take at most a few seconds each: the number of steps grows away from s = 1."""
-    return SCALES[1:-1] if profile.quick else SCALES
-
-
-def specification(scale: float, neurons: int, seed: int) -> Specification:
-    r"""Exact ReLU proxy from W = 0 to a loss of 1e-9. The largest Hessian eigenvalue is below $12\,(1 + s^2)$."""
-    return Specification.parse(
-        {
-            "seed": seed,
-            "task": {"decays": [DECAY], "scales": [scale]},
-            "network": {"neurons": neurons, "weights": "lowrank", "precision": "float64"},
-            "training": {
-                "loss": "proxy",
-                "learning_rate": 0.16 / (1 + scale**2),
-                "steps": 200_000,
-                "stop_loss": 1e-9,
-            },
-        }
-    )
 
 
 def specifications(profile: Profile) -> list[list[Specification]]:
     """A row for each scale, a column for each seed."""
     seeds = range(profile.seeds(SEEDS))
-    return [[specification(scale, profile.neurons, seed) for seed in seeds] for scale in scales(profile)]
+    return [[proxy_descent(scale, profile.neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
 
 
 def measure(runs: Runs, profile: Profile) -> Measured:
     rows = [[_singular(runs[spec]) for spec in row] for row in specifications(profile)]
     sigma, second, left_d, right_e, right_d = np.moveaxis(np.array(rows), -1, 0)  # each (scales, seeds)
     return {
-        "scales": np.array(scales(profile)),
+        "scales": np.array(proxy_scales(profile)),
         "sigma": sigma,
         "second": second,
         "left_d": left_d,
@@ -69,13 +46,13 @@ def _singular(result: Result) -> list[float]:
 
 def claims(measured: Measured) -> list[Claim]:
     s = measured["scales"]
-    ratio = measured["sigma"] / (2 * DECAY * np.maximum(s, 1))[:, None]
+    ratio = measured["sigma"] / (2 * PROXY_DECAY * np.maximum(s, 1))[:, None]
     outer = (s <= 0.3) | (s >= 4)
     small, large = s.argmin(), s.argmax()
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
     return [
         Claim(
-            id="fig17.rank_one",
+            id="fig17.rank-one",
             where="Section 4.2, properties of the connection matrix",
             statement="One singular value dominates.",
             criterion="the second is below 0.01 of the first in every network",
@@ -113,7 +90,7 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda overlap: overlap > 0.9,
         ),
         Claim(
-            id="fig17.right_encoder",
+            id="fig17.right-encoder",
             where=where,
             statement=r"$r^\dagger e \simeq \min(s, 1)$.",
             criterion="for every s <= 0.3 and s >= 4, the mean of r.e is within 5 % of it",
@@ -144,7 +121,7 @@ def draw(measured: Measured) -> Drawing:
     drawing, (values, vectors) = panels(2, width=4.6, height=3.4)
     s = measured["scales"]
     line = np.geomspace(s.min(), s.max(), 200)
-    values.plot(line, 2 * DECAY * np.maximum(line, 1), color=THEORY, label=r"$2\gamma\,\max(s, 1)$")
+    values.plot(line, 2 * PROXY_DECAY * np.maximum(line, 1), color=THEORY, label=r"$2\gamma\,\max(s, 1)$")
     _points(values, s, measured["sigma"], CHANNELS[0], r"$\sigma$")
     values.set(xscale="log", yscale="log", xlabel="scale $s$", ylabel=r"singular value $\sigma$")
     values.set_yticks([2, 4, 10, 20, 40], ["2", "4", "10", "20", "40"])

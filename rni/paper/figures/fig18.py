@@ -6,8 +6,8 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.figures.fig17 import specification
 from rni.paper.style import DIVERGING, panels
+from rni.paper.trainings import proxy_descent
 
 SCALES = (0.1, 10.0)
 SHOWN = 100  # neurons of each matrix in the picture, evenly from both populations
@@ -17,7 +17,7 @@ SHOWN = 100  # neurons of each matrix in the picture, evenly from both populatio
 def measure(runs: Runs, profile: Profile) -> Measured:
     measured: Measured = {"scales": np.array(SCALES), "agreement": [], "positive": [], "norm": [], "matrices": []}
     for scale in SCALES:
-        net = runs[specification(scale, profile.neurons, 0)].network
+        net = runs[proxy_descent(scale, profile.neurons, 0)].network
         pattern = net.recurrent(net.encoders.T)[0]  # W e, along L: its sign is the neuron's population
         order = torch.argsort((pattern < 0).int(), stable=True)
         w, positive = net.recurrent.matrix()[order][:, order], pattern[order] > 0
@@ -90,7 +90,7 @@ FIGURE = Figure(
     caption=r"$W$ of two networks trained on the ReLU proxy loss, $\gamma = 0.995$, at $s = 0.1$ (A) and $s = 10$ (B); "
     r"neurons are ordered by the sign of their current at a positive integral, lines separate the two populations. "
     r"100 neurons of each network are shown; colours saturate at the largest 2 % of the weights.",
-    runs=lambda profile: [specification(scale, profile.neurons, 0) for scale in SCALES],
+    runs=lambda profile: [proxy_descent(scale, profile.neurons, 0) for scale in SCALES],
     measure=measure,
     claims=claims,
     draw=draw,

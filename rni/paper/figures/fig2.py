@@ -89,47 +89,48 @@ def claims(measured: Measured) -> list[Claim]:
     slope = np.polyfit(np.log(measured["neurons"]), np.log(measured["special_scale"]), 1)[0]
     return [
         Claim(
-            "fig2.rank_1",
-            where,
-            r"Every $\omega$ with eigenvalues $\gamma$ and 0 is an integrator of rank 1, and they have all scales.",
-            "20 random members, and one for each of 10 scales from 0.01 to 100 of both signs: rank 1, relative error "
-            "of every moment below 1e-6",
-            "rank 1, exact",
-            {
+            id="fig2.rank-1",
+            where=where,
+            statement=r"Every $\omega$ with eigenvalues $\gamma$ and 0 is an integrator of rank 1, and they have all "
+            r"scales.",
+            criterion="20 random members, and one for each of 10 scales from 0.01 to 100 of both signs: rank 1, "
+            "relative error of every moment below 1e-6",
+            expected="rank 1, exact",
+            measured={
                 "largest error": float(measured["rank1_error"]),
                 "largest error over scales": float(measured["rank1_scales_error"]),
                 "rank": float(measured["rank1_rank"]),
             },
-            lambda m: max(m["largest error"], m["largest error over scales"]) < EXACT and m["rank"] == 1,
+            holds=lambda m: max(m["largest error"], m["largest error over scales"]) < EXACT and m["rank"] == 1,
         ),
         Claim(
-            "fig2.rank_2",
-            where,
-            r"The other two manifolds, $\beta = \alpha_0$ and $\alpha = \beta_0$, hold integrators of rank 2 at the "
-            r"scale $d \cdot e$.",
-            "40 random members: rank 2, relative error of every moment at the scale d.e below 1e-6",
-            "rank 2, exact at s = d.e",
-            {"largest error": float(measured["rank2_error"]), "rank": float(measured["rank2_rank"])},
-            lambda m: m["largest error"] < EXACT and m["rank"] == 2,
+            id="fig2.rank-2",
+            where=where,
+            statement=r"The other two manifolds, $\beta = \alpha_0$ and $\alpha = \beta_0$, hold integrators of rank "
+            r"2 at the scale $d \cdot e$.",
+            criterion="40 random members: rank 2, relative error of every moment at the scale d.e below 1e-6",
+            expected="rank 2, exact at s = d.e",
+            measured={"largest error": float(measured["rank2_error"]), "rank": float(measured["rank2_rank"])},
+            holds=lambda m: m["largest error"] < EXACT and m["rank"] == 2,
         ),
         Claim(
-            "fig2.nothing_else",
-            where,
-            "These three manifolds are all of the integrators that descent from W = 0 can reach.",
-            r"20 random matrices with the eigenvalue $\gamma$, at least 0.2 away from the manifolds in each "
+            id="fig2.nothing-else",
+            where=where,
+            statement="These three manifolds are all of the integrators that descent from W = 0 can reach.",
+            criterion=r"20 random matrices with the eigenvalue $\gamma$, at least 0.2 away from the manifolds in each "
             "coordinate: some moment is wrong by more than 1e-3 at their own scale",
-            "no integrator elsewhere",
-            float(measured["elsewhere_error"]),
-            lambda error: error > 1e-3,
+            expected="no integrator elsewhere",
+            measured=float(measured["elsewhere_error"]),
+            holds=lambda error: error > 1e-3,
         ),
         Claim(
-            "fig2.special_scale",
-            where,
-            r"For independent vectors the special scale $d \cdot e$ is of order $n^{-1/2}$.",
-            "exponent of its root mean square over n = 250 to 4000 within 0.05 of -0.5",
-            "-0.5",
-            float(slope),
-            lambda exponent: abs(exponent + 0.5) < 0.05,
+            id="fig2.special-scale",
+            where=where,
+            statement=r"For independent vectors the special scale $d \cdot e$ is of order $n^{-1/2}$.",
+            criterion="exponent of its root mean square over n = 250 to 4000 within 0.05 of -0.5",
+            expected="-0.5",
+            measured=float(slope),
+            holds=lambda exponent: abs(exponent + 0.5) < 0.05,
         ),
     ]
 

@@ -1,9 +1,10 @@
 """Fig 7: W has exactly D large singular values."""
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.analysis import svd
+from rni.analysis import outliers, svd
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
 from rni.paper.style import SEEDS, panels
@@ -31,15 +32,13 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     }
 
 
-def outliers(values: np.ndarray) -> int:
-    """How many singular values stand apart: those before the largest ratio of successive ones, among the first 20."""
-    return int(np.argmax(values[:19] / values[1:20])) + 1
-
-
 def claims(measured: Measured) -> list[Claim]:
-    gaps = {key: (v[:, int(key[-1]) - 1] / v[:, int(key[-1])]).min() for key, v in measured.items()}
-    counted = {key: {outliers(values) for values in v} == {int(key[-1])} for key, v in measured.items()}
-    spread = {name: np.ptp(measured[f"{name}_3"][:, :3]) / measured[f"{name}_3"][:, :3].mean() for name in LEAST}
+    settings = [(name, channels) for name in LEAST for channels in (3, *OTHERS)]
+    values = {(name, channels): measured[f"{name}_{channels}"] for name, channels in settings}
+    gaps = {(name, d): float((v[:, d - 1] / v[:, d]).min()) for (name, d), v in values.items()}
+    counted = {(name, d): {outliers(torch.from_numpy(each)) for each in v} == {d} for (name, d), v in values.items()}
+    spread = {name: np.ptp(values[name, 3][:, :3]) / values[name, 3][:, :3].mean() for name in LEAST}
+    others = {f"{NAMES[name]}, D = {d}": (name, d) for name, d in settings if d != 3}
     return [
         *(
             Claim(
@@ -50,7 +49,7 @@ def claims(measured: Measured) -> list[Claim]:
                 criterion="the largest ratio of successive singular values is the one after the third, at least "
                 f"{LEAST[activation]:g} in every network",
                 expected="exactly 3",
-                measured={"smallest ratio": float(gaps[f"{activation}_3"]), "three": float(counted[f"{activation}_3"])},
+                measured={"smallest ratio": gaps[activation, 3], "three": float(counted[activation, 3])},
                 holds=lambda m, least=LEAST[activation]: m["smallest ratio"] >= least and m["three"] == 1,
             )
             for activation, panel in zip(LEAST, "AB", strict=True)
@@ -62,12 +61,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the largest ratio is the one after the D-th, at least "
             + " and ".join(f"{least:g} for {NAMES[name]}" for name, least in LEAST.items()),
             expected="exactly D",
-            measured={
-                f"{NAMES[name]}, D = {channels}": float(gaps[f"{name}_{channels}"] * counted[f"{name}_{channels}"])
-                for name in LEAST
-                for channels in OTHERS
-            },
-            holds=lambda m: all(ratio >= LEAST[key.split(",")[0].lower()] for key, ratio in m.items()),
+            measured={label: gaps[key] * counted[key] for label, key in others.items()},
+            holds=lambda m: all(m[label] >= LEAST[name] for label, (name, _) in others.items()),
         ),
         Claim(
             id="fig7.variability",

@@ -254,66 +254,70 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
     full_rank = "Section 3, Initialization with full rank connection matrices"
     null, starts = measured["null_errors"], measured["start_errors"]
     yield Claim(
-        "linear.duration_null",
-        conditions,
-        "From W = 0 descent with T = 2 does not generalize and with T of 3 or more it does.",
-        "relative error over 500 steps, decay 0.995: above 50 % for T = 2, below 1 % for T = 3 and 5",
-        "T >= 3",
-        {"T = 2": float(null[0]), "T = 3": float(null[1]), "T = 5": float(null[2])},
-        lambda m: m["T = 2"] > 0.5 and max(m["T = 3"], m["T = 5"]) < 0.01,
+        id="linear.duration-null",
+        where=conditions,
+        statement="From W = 0 descent with T = 2 does not generalize and with T of 3 or more it does.",
+        criterion="relative error over 500 steps, decay 0.995: above 50 % for T = 2, below 1 % for T = 3 and 5",
+        expected="T >= 3",
+        measured={"T = 2": float(null[0]), "T = 3": float(null[1]), "T = 5": float(null[2])},
+        holds=lambda m: m["T = 2"] > 0.5 and max(m["T = 3"], m["T = 5"]) < 0.01,
     )
     yield Claim(
-        "linear.rank_1",
-        conditions,
-        r"That integrator has rank 1 and the eigenvalue $\gamma$.",
-        "second singular value below 1e-3 of the first, eigenvalue within 1e-3 of the decay (T = 3)",
-        r"rank 1, $\gamma$",
-        {
+        id="linear.rank-1",
+        where=conditions,
+        statement=r"That integrator has rank 1 and the eigenvalue $\gamma$.",
+        criterion="second singular value below 1e-3 of the first, eigenvalue within 1e-3 of the decay (T = 3)",
+        expected=r"rank 1, $\gamma$",
+        measured={
             "second / first singular value": float(measured["singular_ratio"]),
             "error of the eigenvalue": float(measured["eigenvalue_error"]),
         },
-        lambda m: max(m.values()) < 1e-3,
+        holds=lambda m: max(m.values()) < 1e-3,
     )
     yield Claim(
-        "linear.duration_other_starts",
-        full_rank,
-        "A small random start, Adam, and both together need T of 3 or more in the same way.",
-        "relative error over 500 steps, decay 0.8, in each case: above 20 % for T = 2, below 5 % for T = 3 and 5",
-        "T >= 3",
-        {
+        id="linear.duration-other-starts",
+        where=full_rank,
+        statement="A small random start, Adam, and both together need T of 3 or more in the same way.",
+        criterion="relative error over 500 steps, decay 0.8, in each case: above 20 % for T = 2, below 5 % for T = 3 "
+        "and 5",
+        expected="T >= 3",
+        measured={
             "least for T = 2": float(starts[:, 0].min()),
             "largest for T = 3": float(starts[:, 1].max()),
             "largest for T = 5": float(starts[:, 2].max()),
         },
-        lambda m: m["least for T = 2"] > 0.2 and max(m["largest for T = 3"], m["largest for T = 5"]) < 0.05,
+        holds=lambda m: m["least for T = 2"] > 0.2 and max(m["largest for T = 3"], m["largest for T = 5"]) < 0.05,
     )
     yield Claim(
-        "linear.duration_long_memory",
-        full_rank,
-        "So do they when the decay is 0.995, a memory of 200 steps.",
-        "relative error over 500 steps below 5 % for T = 3 in each case",
-        "an integrator at T = 3",
-        {name: float(error) for name, error in zip(list(STARTS)[1:], measured["long_memory_errors"], strict=True)},
-        lambda m: max(m.values()) < 0.05,
+        id="linear.duration-long-memory",
+        where=full_rank,
+        statement="So do they when the decay is 0.995, a memory of 200 steps.",
+        criterion="relative error over 500 steps below 5 % for T = 3 in each case",
+        expected="an integrator at T = 3",
+        measured={
+            name: float(error) for name, error in zip(list(STARTS)[1:], measured["long_memory_errors"], strict=True)
+        },
+        holds=lambda m: max(m.values()) < 0.05,
     )
 
 
 def start_claims(measured: Measured) -> Iterator[Claim]:
     where = "Section 3, Initialization with full rank connection matrices"
     yield Claim(
-        "linear.one_eigenvalue",
-        where,
-        r"From a small random start one eigenvalue moves to $\gamma$ and the bulk stays, with descent and with Adam.",
-        "exactly one eigenvalue moves by more than half of the bulk's radius, to within 0.02 of the decay; the radius "
-        "of the others changes by less than 25 %",
-        r"one, to $\gamma$",
-        {
+        id="linear.one-eigenvalue",
+        where=where,
+        statement=r"From a small random start one eigenvalue moves to $\gamma$ and the bulk stays, with descent and "
+        r"with Adam.",
+        criterion="exactly one eigenvalue moves by more than half of the bulk's radius, to within 0.02 of the decay; "
+        "the radius of the others changes by less than 25 %",
+        expected=r"one, to $\gamma$",
+        measured={
             "fewest moved": float(measured["outliers"].min()),
             "most moved": float(measured["outliers"].max()),
             "largest error of the eigenvalue": float(measured["outlier_error"].max()),
             "largest change of the radius": float(np.abs(measured["bulk_radius"] - 1).max()),
         },
-        lambda m: (
+        holds=lambda m: (
             m["fewest moved"] == m["most moved"] == 1
             and m["largest error of the eigenvalue"] < 0.02
             and m["largest change of the radius"] < 0.25
@@ -321,13 +325,13 @@ def start_claims(measured: Measured) -> Iterator[Claim]:
     )
     slopes = np.polyfit(np.log(measured["neurons"]), np.log(measured["perturbation"]), 1)[0]
     yield Claim(
-        "linear.perturbation",
-        where,
-        r"A random bulk changes every moment of an integrator by an amount of order $n^{-1/2}$.",
-        "exponent of the spread of each of the first 4 moments over n = 250 to 4000 within 0.1 of -0.5",
-        "-0.5",
-        {f"moment {q + 1}": float(slope) for q, slope in enumerate(slopes)},
-        lambda m: max(abs(slope + 0.5) for slope in m.values()) < 0.1,
+        id="linear.perturbation",
+        where=where,
+        statement=r"A random bulk changes every moment of an integrator by an amount of order $n^{-1/2}$.",
+        criterion="exponent of the spread of each of the first 4 moments over n = 250 to 4000 within 0.1 of -0.5",
+        expected="-0.5",
+        measured={f"moment {q + 1}": float(slope) for q, slope in enumerate(slopes)},
+        holds=lambda m: max(abs(slope + 0.5) for slope in m.values()) < 0.1,
     )
 
 
@@ -338,64 +342,67 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         return float(measured[f"channels_{key}"].max())
 
     yield Claim(
-        "linear.rank_D",
-        where,
-        r"Training D channels gives a W of rank D with the eigenvalues $\gamma_1, \dots, \gamma_D$.",
-        "D = 2 and 3 from W = 0: singular value D + 1 below 1e-3 of the first, eigenvalues within 1e-3",
-        "rank D",
-        {"next / first singular value": worst("rank"), "error of the eigenvalues": worst("eigenvalues")},
-        lambda m: max(m.values()) < 1e-3,
+        id="linear.rank-D",
+        where=where,
+        statement=r"Training D channels gives a W of rank D with the eigenvalues $\gamma_1, \dots, \gamma_D$.",
+        criterion="D = 2 and 3 from W = 0: singular value D + 1 below 1e-3 of the first, eigenvalues within 1e-3",
+        expected="rank D",
+        measured={"next / first singular value": worst("rank"), "error of the eigenvalues": worst("eigenvalues")},
+        holds=lambda m: max(m.values()) < 1e-3,
     )
     yield Claim(
-        "linear.channel_conditions",
-        where,
-        r"Its modes satisfy the five conditions on $\sigma_c, l_c, r_c$, and the state is $\sum_c a_c \bar y_c l_c$.",
-        "largest residual of the conditions, and relative deviation of the state over 100 steps, below 1e-3",
-        "0",
-        {"conditions": worst("conditions"), "state": worst("state")},
-        lambda m: max(m.values()) < 1e-3,
+        id="linear.channel-conditions",
+        where=where,
+        statement=r"Its modes satisfy the five conditions on $\sigma_c, l_c, r_c$, and the state is $\sum_c a_c \bar "
+        r"y_c l_c$.",
+        criterion="largest residual of the conditions, and relative deviation of the state over 100 steps, below 1e-3",
+        expected="0",
+        measured={"conditions": worst("conditions"), "state": worst("state")},
+        holds=lambda m: max(m.values()) < 1e-3,
     )
     yield Claim(
-        "linear.capacity",
-        where,
-        "Up to D = n channels can be multiplexed if encoders and decoders each are free families.",
-        "the largest D for which generic vectors in 12 dimensions admit an integrator is 12",
-        "12",
-        {
+        id="linear.capacity",
+        where=where,
+        statement="Up to D = n channels can be multiplexed if encoders and decoders each are free families.",
+        criterion="the largest D for which generic vectors in 12 dimensions admit an integrator is 12",
+        expected="12",
+        measured={
             "generic vectors": float(measured["capacity_generic"]),
             "vectors with d_c . e_c' = s_c for c = c', else 0": float(measured["capacity_dual"]),
             "neurons": float(measured["capacity_neurons"]),
         },
-        lambda m: m["generic vectors"] == m["neurons"],
+        holds=lambda m: m["generic vectors"] == m["neurons"],
     )
 
 
 def special_claims(measured: Measured) -> Iterator[Claim]:
     where = "Appendix, Two special cases of null initialization"
     yield Claim(
-        "linear.one_step",
-        where,
-        r"For T = 1 the descent is known in closed form and is stable if and only if $\eta < |e|^{-2}|d|^{-2}$.",
-        "largest deviation of the loss over 60 steps below 1e-9; 2 % below the limit it converges, 2 % above not",
-        "0",
-        {
+        id="linear.one-step",
+        where=where,
+        statement=r"For T = 1 the descent is known in closed form and is stable if and only if $\eta < "
+        r"|e|^{-2}|d|^{-2}$.",
+        criterion="largest deviation of the loss over 60 steps below 1e-9; 2 % below the limit it converges, 2 % "
+        "above not",
+        expected="0",
+        measured={
             "deviation": float(measured["one_step_deviation"]),
             "loss below the limit": float(measured["one_step_stable"]),
             "loss above the limit": float(measured["one_step_unstable"]),
         },
-        lambda m: m["deviation"] < 1e-9 and m["loss below the limit"] < 1e-3 and m["loss above the limit"] > 1,
+        holds=lambda m: m["deviation"] < 1e-9 and m["loss below the limit"] < 1e-3 and m["loss above the limit"] > 1,
     )
     yield Claim(
-        "linear.same_vectors",
-        where,
-        r"For e = d and $s = |e|^2$ the only fixed point of descent is the integrator $w = \gamma / |e|^2$.",
-        r"T = 3, 4, 5, 8: one real root of the polynomial, and descent ends within 1e-6 of $\gamma$",
-        "one root",
-        {
+        id="linear.same-vectors",
+        where=where,
+        statement=r"For e = d and $s = |e|^2$ the only fixed point of descent is the integrator $w = \gamma / |e|^2$.",
+        criterion=r"T = 3, 4, 5, 8: one real root of the polynomial, and descent ends within 1e-6 of $\gamma$",
+        expected="one root",
+        measured={
             "most real roots": float(measured["same_vectors_roots"]),
             "error of the decay": float(measured["same_vectors_deviation"]),
         },
-        lambda m: m["most real roots"] == 1 and m["error of the decay"] < 1e-6,
+        holds=lambda m: m["most real roots"] == 1 and m["error of the decay"] < 1e-6,
     )
 
 

@@ -1,0 +1,27 @@
+"""Outputs that are right but for a constant, an order or a sign."""
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from rni.rnn import RNN
+
+SETTLED = 10  # steps after which a constant is constant
+
+
+def offset_at_rest(net: RNN, steps: int) -> Tensor:
+    """The outputs (outputs,) without inputs, where they stay the same to 10 %; 0 where they drift: that is an error."""
+    y = net.outputs(net.input_weights.new_zeros(1, steps + SETTLED, net.channels))[0, SETTLED:]
+    offset = y.mean(0)
+    return torch.where((y - offset).abs().amax(0) <= 0.1 * offset.abs(), offset, 0.0)
+
+
+def matching(outputs: Tensor, integrals: Tensor) -> tuple[Tensor, Tensor]:
+    """Which output (channels,) goes best with each channel's integral, and its sign, by correlation.
+
+    outputs, integrals: (samples, channels).
+    """
+    y, z = (values.double() - values.double().mean(0) for values in (outputs, integrals))
+    correlation = ((y / y.norm(dim=0)).T @ (z / z.norm(dim=0))).nan_to_num()
+    channels, order = linear_sum_assignment(-correlation.abs().T.numpy())
+    return torch.from_numpy(order), torch.where(correlation[order, channels] < 0, -1.0, 1.0).double()

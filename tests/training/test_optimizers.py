@@ -1,0 +1,220 @@
+"""Every step against torch's own optimisers on automatic gradients, however the parameters lie in memory."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, ProxyLoss, ReLUProxyLoss, train
+from rni.activation import Activation
+from rni.training import Adam, Checkpoint, GradientDescent
+from rni.weights import Dale, Dense, LowRank
+
+TASK = Integration((0.9, 0.8, 0.7), (1.0, 2.0, 0.5))
+TORCH = {GradientDescent: torch.optim.SGD, Adam: lambda parameters, lr: torch.optim.Adam(parameters, lr, foreach=False)}
+MODES = {
+    "recurrent": ["recurrent.value"],
+    "recurrent+decoders": ["recurrent.value", "decoders"],
+    "decoders": ["decoders"],
+    "all": ["recurrent.value", "decoders", "encoders"],
+}
+LAYOUTS = {
+    "rows": lambda values: values.contiguous(),
+    "columns": lambda values: values.T.contiguous().T,
+    "every other": lambda values: torch.stack([values, values], dim=-1)[..., 0],
+}
+
+
+def random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def network(layout=LAYOUTS["rows"], f="tanh", neurons=8, task=TASK, form=Dense):
+    w, encoders, decoders = (
+        layout(random(neurons, k, seed=k) / neurons**0.5) for k in (neurons, task.channels, task.channels)
+    )
+    return Network(task, encoders, decoders, form(w), f)
+
+
+def steps_of_torch(net, loss, optimizer, names, steps=5):
+    parameters = [net.get_parameter(name) for name in names]
+    torch_optimizer = TORCH[optimizer](parameters, lr=0.01)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        torch_optimizer.zero_grad()
+        loss.value(net, loss.draw(generator, torch.float64)).backward()
+        torch_optimizer.step()
+        net.recurrent.project_()
+
+
+def ours(net, loss, optimizer, mode, steps=5, **options):
+    generator = torch.Generator().manual_seed(1)
+    return train(
+        net, loss, optimizer=optimizer, train=mode, learning_rate=0.01, steps=steps, generator=generator, **options
+    )
+
+
+def assert_same(found, expected):
+    for (name, mine), (_, other) in zip(found.named_parameters(), expected.named_parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-12, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_steps_do_not_depend_on_how_parameters_lie_in_memory(optimizer, mode, layout):
+    loss = BatchLoss(TASK, 3, 4)
+    found, expected = network(LAYOUTS[layout]), network()
+    ours(found, loss, optimizer(), mode)
+    steps_of_torch(expected, loss, optimizer, MODES[mode])
+    assert_same(found, expected)
+    assert all(parameter.grad is None for parameter in found.parameters())
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_memory_that_a_user_puts_in_is_stepped_as_well(optimizer, layout):
+    loss, found, expected = BatchLoss(TASK, 3, 4), network(), network()
+    for parameter in found.parameters():
+        parameter.data = LAYOUTS[layout](parameter.data)
+    ours(found, loss, optimizer(), "all")
+    steps_of_torch(expected, loss, optimizer, MODES["all"])
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("loss", "f"),
+    [(AveragedLoss(TASK, 4), "linear"), (ProxyLoss(TASK, 5), "tanh"), (ReLUProxyLoss(Integration(0.9)), "relu")],
+)
+def test_each_loss_trains_the_parts_asked_for(optimizer, mode, loss, f):
+    found, expected = (network(f=f, task=loss.task) for _ in range(2))
+    ours(found, loss, optimizer(), mode)
+    steps_of_torch(expected, loss, optimizer, MODES[mode])
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("mode", MODES)
+def test_dales_law_holds_after_each_step(optimizer, mode):
+    signs = torch.tensor([1.0, -1.0] * 4)
+    loss, found, expected = BatchLoss(TASK, 3, 4), *(network(form=lambda w: Dale(w, signs)) for _ in range(2))
+    ours(found, loss, optimizer(), mode)
+    steps_of_torch(expected, loss, optimizer, MODES[mode])
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("loss", [BatchLoss(TASK, 3, 4), AveragedLoss(TASK, 3), ProxyLoss(TASK, 5)])
+def test_decoders_of_low_rank_weights_are_trained_alone(optimizer, loss):
+    def factored(w):
+        return LowRank(w[:, :3], w[:, 3:6])
+
+    found, expected = (network(f="linear", form=factored) for _ in range(2))
+    ours(found, loss, optimizer(), "decoders")
+    steps_of_torch(expected, loss, optimizer, ["decoders"])
+    assert_same(found, expected)
+
+
+def test_adam_on_w_is_for_dense_weights():
+    net = network(form=lambda w: LowRank(w[:, :3], w[:, 3:6]))
+    with pytest.raises(InputError, match="LowRank; allowed: Dense or Dale for training W with Adam"):
+        ours(net, BatchLoss(TASK), Adam(), "recurrent")
+
+
+def test_one_adam_trains_several_networks_each_with_its_own_moments():
+    loss, adam = BatchLoss(TASK, 3, 4), Adam()
+    first, second = network(), network(f="relu")
+    expected = [copy.deepcopy(net) for net in (first, second)]
+    for net, twin in zip((first, second), expected, strict=True):
+        ours(net, loss, adam, "recurrent+decoders")
+        ours(twin, loss, Adam(), "recurrent+decoders")
+        assert_same(net, twin)
+
+
+def test_networks_may_take_turns_with_one_adam():
+    loss, adam = BatchLoss(TASK, 3, 4), Adam()
+    nets = network(), network(f="relu")
+    alone = [copy.deepcopy(net) for net in nets]
+    x = loss.draw(torch.Generator().manual_seed(1), torch.float64)
+    for net in (*nets, *nets, *nets):
+        adam.step(net, loss.gradient(net, x, "all")[1], 0.01)
+    for net, twin in zip(nets, alone, strict=True):
+        own = Adam()
+        for _ in range(3):
+            own.step(twin, loss.gradient(twin, x, "all")[1], 0.01)
+        assert_same(net, twin)
+
+
+def test_one_adam_goes_on_when_other_parts_are_trained():
+    """As torch's does, where a parameter without a gradient keeps its moments."""
+    loss, adam, found, expected = BatchLoss(TASK, 3, 4), Adam(), network(), network()
+    x = loss.draw(torch.Generator().manual_seed(1), torch.float64)
+    reference = torch.optim.Adam([expected.get_parameter(name) for name in MODES["all"]], lr=0.01, foreach=False)
+    for mode in ("recurrent", "all", "decoders", "recurrent+decoders"):
+        adam.step(found, loss.gradient(found, x, mode)[1], 0.01)
+        reference.zero_grad()
+        loss.value(expected, x).backward()
+        for name in set(MODES["all"]) - set(MODES[mode]):
+            expected.get_parameter(name).grad = None
+        reference.step()
+        assert_same(found, expected)
+
+
+def test_a_used_adam_resumes_a_checkpoint_to_the_same_bits(tmp_path):
+    loss = BatchLoss(TASK, 3, 4)
+    whole, half, rest = network(), network(), network()
+    expected = ours(whole, loss, Adam(), "all", steps=10)
+    used = Adam()
+    ours(network(f="relu"), loss, used, "all")
+    checkpoint = Checkpoint(tmp_path / "run.checkpoint", seconds=0)
+    ours(half, loss, used, "all", steps=5, checkpoint=checkpoint)
+    assert ours(rest, loss, used, "all", steps=10, checkpoint=checkpoint) == expected
+    assert all(torch.equal(a, b) for a, b in zip(rest.parameters(), whole.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("frozen", MODES["all"])
+def test_what_requires_no_gradient_is_left_as_it_is(optimizer, frozen):
+    loss, found, expected = BatchLoss(TASK, 3, 4), network(), network()
+    for net in (found, expected):
+        net.get_parameter(frozen).requires_grad_(False)
+    ours(found, loss, optimizer(), "all")
+    steps_of_torch(expected, loss, optimizer, [name for name in MODES["all"] if name != frozen])
+    assert_same(found, expected)
+
+
+def test_training_of_what_requires_no_gradient_is_refused():
+    net = network()
+    net.recurrent.value.requires_grad_(False)
+    with pytest.raises(InputError, match=r"train: 'recurrent', but none of it requires a gradient"):
+        ours(net, BatchLoss(TASK), GradientDescent(), "recurrent")
+
+
+class Gain(Activation):
+    name = "gain"
+
+    def __init__(self, neurons):
+        super().__init__()
+        self.gain = nn.Parameter(torch.linspace(0.5, 1.5, neurons))
+        self.shift = nn.Parameter(torch.tensor(0.1))
+
+    def forward(self, currents):
+        return torch.tanh(self.gain * currents + self.shift)
+
+
+@pytest.mark.parametrize("optimizer", TORCH)
+@pytest.mark.parametrize("loss", [BatchLoss(TASK, 3, 4), ProxyLoss(TASK, 5)])
+def test_parameters_of_an_own_activation_are_trained_with_all(optimizer, loss):
+    f = Gain(8)
+    found, expected = network(f=f), network(f=f)
+    assert found.f.gain.dtype == torch.float64
+    for net in (found, expected):
+        net.f.shift.requires_grad_(False)
+    ours(found, loss, optimizer(), "all")
+    steps_of_torch(expected, loss, optimizer, [*MODES["all"], "f.gain"])
+    assert_same(found, expected)
+    assert not torch.equal(found.f.gain, network(f=f).f.gain)
+    assert f.gain.dtype == torch.float32
