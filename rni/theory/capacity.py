@@ -5,15 +5,14 @@ neurons $(WE)_j = \pm\rho_j u_g$, $\rho_j > 0$, $\sum_{j \in g} \rho_j d_j = 0$.
 D + 1 neurons for that; decoders of one's own choice need two.
 """
 
+from collections.abc import Callable
 from math import comb
-from typing import Literal
 
 import numpy as np
 
 from rni.errors import InputError
 
-Decoders = Literal["given", "free"]
-LEAST = {
+LEAST: dict[tuple[str, str], Callable[[int], int]] = {
     ("relu", "given"): lambda channels: max(channels * (channels + 1), 3 * channels),
     ("relu", "free"): lambda channels: 2 * channels,
     ("linear", "given"): lambda channels: 2 * channels,
@@ -21,7 +20,7 @@ LEAST = {
 }
 
 
-def least_neurons(channels: int, activation: str = "relu", decoders: Decoders = "given") -> int:
+def least_neurons(channels: int, activation: str = "relu", decoders: str = "given") -> int:
     r"""Below that many neurons no network integrates D channels exactly.
 
     given: encoders and decoders in general position, D (D + 1) neurons for ReLU (3 for D = 1, as W has $m \cdot e = 1$
@@ -31,7 +30,7 @@ def least_neurons(channels: int, activation: str = "relu", decoders: Decoders = 
     return _rule(activation, decoders)(channels)
 
 
-def largest_channels(neurons: int, activation: str = "relu", decoders: Decoders = "given") -> int:
+def largest_channels(neurons: int, activation: str = "relu", decoders: str = "given") -> int:
     """The most channels that n neurons can integrate exactly, 0 if not even one."""
     _check("neurons", neurons)
     least = _rule(activation, decoders)
@@ -72,7 +71,7 @@ def sides(decoders: np.ndarray, directions: np.ndarray) -> int:
     return int(min((products > 0).sum(0).min(), (products < 0).sum(0).min()))
 
 
-def _rule(activation: str, decoders: str):
+def _rule(activation: str, decoders: str) -> Callable[[int], int]:
     if (activation, decoders) not in LEAST:
         raise InputError(
             f"activation, decoders: {activation!r}, {decoders!r}; allowed: 'relu' or 'linear', 'given' or 'free'"

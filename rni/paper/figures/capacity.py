@@ -254,7 +254,7 @@ def draw(measured: Measured) -> Drawing:
     legend(capacity)
     norms.plot(measured["channels"], measured["norms"], "o-", color=CHANNELS[0], label="designed")
     norms.plot(measured["channels"], 2 * np.sqrt(measured["channels"]), color=THEORY, label=r"$2\sqrt{D}$")
-    norms.set(xlabel="channels $D$", ylabel=r"$|W|$ at $n = 1.3\,D(D+1)$", xscale="log", yscale="log")
+    norms.set(xlabel="channels $D$", ylabel=r"$|W|$ at $n = 1.3\,D(D+1)$", ylim=(0, None))
     legend(norms)
     trained = measured["trained"]
     for size, colour in zip(np.unique(trained[:, 0]), CHANNELS, strict=False):
