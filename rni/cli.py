@@ -90,12 +90,17 @@ def design(
     activation: Annotated[str, typer.Option(help="A name, or a table: {name = 'sigmoid', slope = 50}.")] = "relu",
     seed: Annotated[int, typer.Option(help="Encoders and decoders are those of a training with this seed.")] = 0,
     out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("network.safetensors"),
+    polish: Annotated[Path | None, typer.Option(metavar="NET", help="The exact integrator next to this one.")] = None,
 ) -> None:
     """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
 
     Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds.
-    Prints the error over 2000 steps and the bound for any number of steps.
+    Prints the error over 2000 steps and the bound for any number of steps. --polish NET.safetensors makes a trained
+    network exact instead, and says how far that moves it.
     """
+    if polish is not None:
+        _polish(polish, context, out)
+        return
     from rni.runs.specification import Specification
 
     task = _lists(context.args, ("decays", "scales", "bounds"))
@@ -289,14 +294,23 @@ def theory(
     encoder_norm: Annotated[float, typer.Option(help="Norm |e| of the encoder.")] = 1.0,
     decoder_norm: Annotated[float, typer.Option(help="Norm |d| of the decoder.")] = 1.0,
     overlap: Annotated[float, typer.Option(help="Scalar product d.e of decoder and encoder.")] = 0.0,
+    capacity: Annotated[bool, typer.Option("--capacity", help="Integrals that neurons can hold exactly.")] = False,
+    neurons: Annotated[int | None, typer.Option(help="With --capacity: how many channels they can integrate.")] = None,
+    channels: Annotated[int | None, typer.Option(help="With --capacity: how many neurons they need.")] = None,
 ) -> None:
     """Linear networks: the best learning rate, the time to converge and the scales to avoid, for one channel.
 
     Rates and times hold close to the integrator that descent converges to fastest; from W = 0 it may come to another
     one, so the rate up to which it settles from there is measured.
 
-    With a network file: is it a generalizing integrator, and if not, which of its modes is at fault?
+    With a network file: is it a generalizing integrator, and if not, which of its modes is at fault? With --capacity:
+    how many channels --neurons can integrate exactly, or how many neurons --channels need, linear and ReLU.
     """
+    if capacity:
+        _show_capacity(neurons, channels)
+        return
+    if neurons is not None or channels is not None:
+        raise InputError("--neurons, --channels: given without --capacity; allowed: with it")
     if network is not None:
         _show_conditions(network)
         return
@@ -432,6 +446,38 @@ def _with_snapshots(path: Path) -> "tuple[ReadNetwork, list[Snapshot]]":
     if not series:
         print(f"rni: warning: {beside(path)}: of another training; left out", file=sys.stderr)
     return file, series
+
+
+def _polish(path: Path, context: typer.Context, out: Path) -> None:
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    if context.args or given - {"polish", "out"}:
+        raise InputError("--polish: given with other options; allowed: --out, as all else is the network's own")
+
+    from rni.designs import polish
+    from rni.exchange import native
+
+    net, specification, _ = native.read(path)
+    result = polish(net)
+    native.save(result.network, out, specification)
+    print(result)
+    print(f"wrote {out}")
+
+
+def _show_capacity(neurons: int | None, channels: int | None) -> None:
+    if (neurons is None) == (channels is None):
+        raise InputError("--capacity: needs one of --neurons and --channels; allowed: e.g. --neurons 1000")
+
+    from rni.theory import largest_channels, least_neurons
+
+    vectors = {"given": "encoders and decoders given, in general position", "free": "decoders free"}
+    for activation in ("relu", "linear"):
+        for decoders, words in vectors.items():
+            if neurons is not None:
+                line = f"at most {largest_channels(neurons, activation, decoders)} channels"
+            else:
+                line = f"at least {least_neurons(channels or 0, activation, decoders)} neurons"
+            print(f"{activation:<7} {line:<24} {words}")
 
 
 def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:

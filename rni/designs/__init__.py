@@ -9,3 +9,5 @@ from rni.designs.certificate import Certificate as Certificate
 from rni.designs.certificate import certify as certify
 from rni.designs.design import Design as Design
 from rni.designs.design import design as design
+from rni.designs.polish import Polished as Polished
+from rni.designs.polish import polish as polish

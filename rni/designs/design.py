@@ -198,6 +198,7 @@ def _check_activation(f: Activation, task: Integration, decoders: Tensor, box: T
             )
 
 
+@torch.no_grad()
 def _help(net: Network, offset: Tensor, box: Tensor) -> str:
     """What stands between a network and its integrals: rounding, activity at rest, or its activation."""
     if net.f.name in EXACT:

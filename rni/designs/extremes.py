@@ -12,6 +12,7 @@ from torch import Tensor
 from rni import streams
 
 Maxima = Tensor
+NEIGHBOURS = 2e-6
 POINTS, ELEMENTS, CLIMBERS, CLIMB = 4096, 2**24, 8, 200
 
 
@@ -80,11 +81,20 @@ def shared_axes_bound(left: Tensor, weights: Tensor, wanted: Tensor) -> Maxima:
     rho = left.norm(dim=1)
     directions = left / rho[:, None]
     directions = directions * directions.gather(1, directions.abs().argmax(1, keepdim=True)).sign()
-    _, group = torch.unique((directions * 1e7).round(), dim=0, return_inverse=True)
+    # two lines that no axis is special to: rounding, of float32 too, must not part a group, nor chance unite two
+    lines = torch.stack([torch.linspace(*ends, directions.shape[1]).to(left).sqrt() for ends in ((1, 2), (3, 1))], 1)
+    _, group = torch.unique(_neighbours(directions @ lines), dim=0, return_inverse=True)
     axes = torch.zeros_like(directions).index_copy_(0, group, directions)
     even = torch.zeros_like(weights).index_add_(0, group, weights * rho[:, None])
     off_axis = weights.abs() * (rho * (directions - axes[group]).norm(dim=1))[:, None]
     return odd + (even.abs() + off_axis).sum(0) / 2
+
+
+def _neighbours(values: Tensor) -> Tensor:
+    """In each column the same number for values without a gap between them: (rows, columns)."""
+    ordered, order = values.sort(dim=0)
+    steps = (ordered.diff(dim=0) > NEIGHBOURS).cumsum(0)
+    return torch.zeros_like(order).scatter_(0, order, torch.cat([torch.zeros_like(order[:1]), steps]))
 
 
 def searched_maxima(residuals: Callable[[Tensor], Tensor], box: Tensor, neurons: int) -> tuple[Maxima, bool]:

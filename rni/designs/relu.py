@@ -9,54 +9,80 @@ of a population point to all sides.
 """
 
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 import torch
 from scipy.optimize import linprog
 from torch import Generator, Tensor
 
+from rni.designs.axes import balanced, better_signs, split, turned_axes
 from rni.designs.currents import TOLERANCE, least_norm, preferred_currents
 from rni.errors import InputError
+from rni.theory.capacity import least_neurons
 
-DRAWS = 16
+DRAWS = 16  # where the best signs make the conditions on M depend on each other, any others do
+FEW = 300  # neurons in a population, up to which an active-set method is quick
 
 
 def relu_factors(encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
     r"""L and M with $D^\dagger f(Lz) = z$, $M^\dagger f(Lz) = P^{-1}z$, $M^\dagger E = 1$; time and memory as n.
 
     One channel has a solution if and only if its decoder has both signs and n > 2, or n = 2 and $d \cdot e = s$.
-    Several have one if n is well above 2D^2 and the decoders' rows point to all sides, without which there is none.
+    Several have none below D (D + 1) neurons with decoders in general position, and one is found soon above.
     """
     n, channels = decoders.shape
-    for axes, own, aim in _attempts(encoders, decoders, strengths, generator):
-        left = _left(decoders, aim, axes, own)
-        right = None if left is None else _right(encoders, strengths, left, axes, own)
-        if left is not None and right is not None:
+    for left, own in _attempts(encoders, decoders, strengths, generator):
+        right = least_norm(*right_conditions(encoders, strengths, left, own))
+        if right is not None:
             return left, right
     also = ", or scales equal to d.e" if channels == 1 else ""
-    raise InputError(f"neurons: no exact solution found for {n} of them; allowed: more neurons{also}")
+    raise InputError(
+        f"neurons: no exact solution found for {n} of them; allowed: more neurons, at least {least_neurons(channels)} "
+        f"for {channels} channels with decoders in general position{also}"
+    )
 
 
 def _attempts(
     encoders: Tensor, decoders: Tensor, strengths: Tensor, generator: Generator
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Axes, the index of each neuron's own, and currents: the preferred ones, then drawn ones that decoders allow."""
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """L, and the index of each neuron's axis: on many axes to D of them, then on D for which neurons are sought."""
     n, channels = decoders.shape
     aim = preferred_currents(encoders, decoders, strengths, generator)
-    number = 1 if channels == 1 else min(4 * channels, max(channels, n // (8 * (channels + 1))))
-    while number > channels:
-        yield *populations(aim, number, generator), aim
-        number = max(channels, number // 2)
-    yield *populations(aim, channels, generator), aim
-    if not _all_sides(decoders):
+    number = 1 if channels == 1 else min(4 * channels, max(channels, n // (4 * (channels + 1))))
+    yield from currents_on_axes(decoders, aim, number, generator)
+    if n >= least_neurons(channels) and not _all_sides(decoders):
         raise InputError(
             "decoders: activities, never negative, can not give outputs of all signs; allowed: decoders whose rows "
             "point to all sides (both signs for one channel)"
         )
-    for _ in range(DRAWS):
-        aim = _along_axes(decoders, generator)
-        yield *populations(aim, channels, generator), aim
+    axes = torch.eye(channels, dtype=decoders.dtype)
+    for draw in range(DRAWS):
+        own = split(decoders, decoders.abs(), generator)
+        if own is None:
+            return
+        along = decoders.gather(1, own[:, None])[:, 0]
+        drawn = torch.randn(n, generator=generator, dtype=along.dtype)
+        along = torch.where(along == 0, drawn / n**0.5, along * drawn if draw else along)
+        signed = signed_strengths(decoders, along, own, channels)
+        if signed is not None:
+            signed = signed if draw else better_signs(decoders, signed, own)
+            turned = turned_axes(decoders, signed, axes, own)
+            if turned is not None:
+                yield signed[:, None] * turned[own], own
+
+
+def currents_on_axes(
+    decoders: Tensor, aim: Tensor, number: int, generator: Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    r"""L with $D^\dagger f(Lz) = z$ near to the aim, and each neuron's axis: on `number` axes, half as many, ... D."""
+    channels = decoders.shape[1]
+    while number:
+        axes, own = populations(aim, number, generator)
+        signed = signed_strengths(decoders, (aim * axes[own]).sum(1), own, number)
+        turned = None if signed is None else turned_axes(decoders, signed, axes, own)
+        if signed is not None and turned is not None:
+            yield signed[:, None] * turned[own], own
+        number = 0 if number == channels else max(channels, number // 2)
 
 
 def _all_sides(decoders: Tensor) -> bool:
@@ -65,27 +91,6 @@ def _all_sides(decoders: Tensor) -> bool:
     return (
         n > channels and linprog(np.ones(n), A_eq=decoders.T.numpy(), b_eq=np.zeros(channels), bounds=(1, None)).success
     )
-
-
-def _along_axes(decoders: Tensor, generator: Generator) -> Tensor:
-    r"""Drawn currents, with a few neurons for each channel and sign such that $\sum_j \rho_j d_j = \pm\hat c$.
-
-    Vertices of linear programs of random costs: at most D neurons each. The rest are free to have any sign.
-    """
-    n, channels = decoders.shape
-    costs = torch.rand(n, channels, generator=generator, dtype=decoders.dtype)
-    aim = torch.randn(n, channels, generator=generator, dtype=decoders.dtype) / n**0.5
-    most = np.full(n, np.inf)
-    for c, sign in product(range(channels), (1.0, -1.0)):
-        goal = sign * torch.eye(channels, dtype=decoders.dtype)[c]
-        limits = np.stack([np.zeros(n), most], axis=1)
-        found = linprog(costs[:, c].numpy(), A_eq=decoders.T.numpy(), b_eq=goal.numpy(), bounds=limits)
-        if not found.success:
-            break
-        rho = decoders.new_tensor(found.x)
-        aim[rho > 0] = rho[rho > 0, None] * goal
-        most[found.x > 0] = 0
-    return aim
 
 
 def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Tensor, Tensor]:
@@ -103,31 +108,33 @@ def populations(currents: Tensor, number: int, generator: Generator) -> tuple[Te
     return axes, (directions @ axes.T).abs().argmax(dim=1)
 
 
-def _left(decoders: Tensor, aim: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
-    r"""L with $\sum_{j \in g} \rho_j d_j = 0$ and $D^\dagger L = 2$, as near to the aim as its axes allow."""
-    n, channels = decoders.shape
-    along = (aim * axes[own]).sum(1)
-    signed = axes[own] * along.sign()[:, None]
-    even = decoders.new_zeros(n, len(axes), channels)
-    even[torch.arange(n), own] = decoders
-    odd = decoders[:, :, None] * signed[:, None, :]
-    goal = 2 * torch.eye(channels, dtype=decoders.dtype)
-    reached = (decoders.T @ (along.abs()[:, None] * signed)).diagonal()
-    start = along.abs() * (goal.diagonal() @ reached / (reached @ reached))
-    constraints = torch.cat([even.flatten(1), odd.flatten(1)], dim=1)
-    values = torch.cat([goal.new_zeros(len(axes) * channels), goal.flatten()])
-    rho = nearest_nonnegative(start, constraints, values)
-    return None if rho is None else rho[:, None] * signed
+def signed_strengths(decoders: Tensor, along: Tensor, own: Tensor, number: int) -> Tensor | None:
+    r"""$\pm\rho_j$ with $\sum_{j \in g} \rho_j d_j = 0$, near to currents along the axes; None if there are none."""
+    signed = torch.where(along < 0, -1.0, 1.0).to(along)
+    for g in range(number):
+        members = (own == g).nonzero()[:, 0]
+        start, rows = along[members].abs(), decoders[members]
+        rho = balanced(start, rows) if len(members) <= FEW else _balanced_many(start, rows)
+        if rho is None:
+            return None
+        signed[members] *= rho
+    return signed
 
 
-def _right(encoders: Tensor, strengths: Tensor, left: Tensor, axes: Tensor, own: Tensor) -> Tensor | None:
-    r"""M of least norm with $\sum_{j \in g} \rho_j m_j = 0$, $M^\dagger L = 2P^{-1}$ and $M^\dagger E = 1$."""
+def _balanced_many(start: Tensor, decoders: Tensor) -> Tensor | None:
+    r"""The same as `balanced`, up to a factor, in time and memory as the number of neurons."""
+    constraints = torch.cat([decoders, start[:, None]], dim=1) / start.norm()
+    return nearest_nonnegative(start, constraints, torch.cat([start.new_zeros(decoders.shape[1]), start.norm()[None]]))
+
+
+def right_conditions(encoders: Tensor, strengths: Tensor, left: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    r"""C and V of $C^\dagger M = V$: $M^\dagger L = 2P^{-1}$, $M^\dagger E = 1$ and $\sum_{j \in g} \rho_j m_j = 0$."""
     n, channels = left.shape
-    even = left.new_zeros(n, len(axes))
+    even = left.new_zeros(n, int(own.max()) + 1)
     even[torch.arange(n), own] = left.norm(dim=1)
     eye = torch.eye(channels, dtype=left.dtype)
-    values = torch.cat([2 * torch.diag(1 / strengths), eye, left.new_zeros(len(axes), channels)])
-    return least_norm(torch.cat([left, encoders, even], dim=1), values)
+    values = torch.cat([2 * torch.diag(1 / strengths), eye, even.new_zeros(even.shape[1], channels)])
+    return torch.cat([left, encoders, even], dim=1), values
 
 
 def nearest_nonnegative(start: Tensor, constraints: Tensor, values: Tensor, steps: int = 100) -> Tensor | None:

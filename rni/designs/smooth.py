@@ -78,7 +78,13 @@ def _restricted(f: Activation, neurons: Tensor) -> Activation:
 
 
 def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Activation) -> Tensor:
-    r"""$\rho$ (m,) with $\sum_j d_j f(\rho_j t) =$ wanted (nodes, D), from the best multiple of the own decoder."""
+    r"""$\rho$ (m,) with $\sum_j d_j f(\rho_j t) =$ wanted (nodes, D), from the best of two families of starts.
+
+    Multiples of the own decoder; and multiples of $1 / (0.1 + v_j)$ with the signs of the own decoder and v spread over
+    [0, 1]. The outputs that n neurons can give grow as $\sqrt n$ and the integrals do not, so that of many neurons with
+    thresholds most stay below theirs, and those of the first family all come to it at large t. In the second they do
+    one after the other, evenly.
+    """
 
     def residual(rho: Tensor) -> Tensor:
         return (f(t[:, None] * rho) @ decoders - wanted).T.flatten()
@@ -86,6 +92,9 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
     own = decoders[:, channel] * wanted[:, channel].sub(wanted[:, channel].mean()).dot(t).sign()
     unit = own / (own.square().mean().sqrt() * t.abs().max())
     starts = [size * unit for size in torch.logspace(-9, 2, 56).tolist()]
+    spread = (0.5 + 0.6180339887498949 * torch.arange(len(own), dtype=own.dtype)) % 1
+    even = own.sign() / ((0.1 + spread) * t.abs().max())
+    starts += [size * even for size in torch.logspace(-4, 2, 31).tolist()]
     rho = min(starts, key=lambda start: float(residual(start).norm().nan_to_num(nan=torch.inf)))
     error, damping = residual(rho), 1e-2
     sizes = [float(error.norm())]

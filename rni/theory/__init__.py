@@ -11,6 +11,10 @@ from rni.theory.averaged import averaged_hessian_product as averaged_hessian_pro
 from rni.theory.averaged import averaged_loss as averaged_loss
 from rni.theory.averaged import linear_problem as linear_problem
 from rni.theory.averaged import moment_jacobian as moment_jacobian
+from rni.theory.capacity import largest_channels as largest_channels
+from rni.theory.capacity import least_neurons as least_neurons
+from rni.theory.capacity import untuned_error as untuned_error
+from rni.theory.capacity import wendel as wendel
 from rni.theory.channels import ChannelResiduals as ChannelResiduals
 from rni.theory.channels import Factors as Factors
 from rni.theory.channels import channel_residuals as channel_residuals

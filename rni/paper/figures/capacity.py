@@ -1,0 +1,291 @@
+"""Beyond the paper: how many integrals n neurons can hold."""
+
+from math import ceil
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure as Drawing
+
+from rni import vectors
+from rni.analysis import relative_error
+from rni.designs import Design, design, polish
+from rni.designs.axes import split
+from rni.designs.bent import bent
+from rni.designs.certificate import certify
+from rni.errors import InputError
+from rni.inputs import white_noise
+from rni.network import Network
+from rni.pages.style import CHANNELS, THEORY, legend, panels
+from rni.paper.claims import Claim
+from rni.paper.figure import Figure, Measured, Profile, Runs
+from rni.paper.trainings import networks
+from rni.runs.execution import Result
+from rni.runs.specification import Specification
+from rni.task import Integration
+from rni.theory import largest_channels, least_neurons, untuned_error
+
+DURATION = 2000
+EXCESS = 1.3  # neurons, in parts of the bound
+SEVERAL = {True: (2, 5, 8), False: (2, 4, 8, 16, 30)}  # channels, in the quick profile and in the paper's
+DRAWS = {True: 20, False: 60}
+SIZES = {True: (100,), False: (100, 300, 1000)}  # neurons of the trainings
+TRAINED = (2, 3, 5, 8)
+TABLE = (("batch", 1), ("batch", 2), ("proxy", 1), ("proxy", 2), ("proxy", 3), ("proxy", 5))
+TOLERATED = (0.1, 0.01)
+UNTUNED = [(channels, n) for n in (100, 300, 1000) for channels in (1, 3, 10, 30)]
+
+
+def trainings(profile: Profile) -> dict[tuple[int, int], Specification]:
+    """By neurons and channels: ReLU networks on the proxy, decays 0.95."""
+    training = {"loss": "proxy", "points": 64, "steps": 1500}
+    found = {}
+    for n in SIZES[profile.quick]:
+        network = {"neurons": n, "weights": "lowrank" if n >= 1000 else "dense"}
+        for channels in TRAINED:
+            raw = {"task": {"decays": [0.95] * channels}, "network": network, "training": training}
+            found[n, channels] = Specification.parse(raw)
+    return found
+
+
+def table_networks(profile: Profile) -> list[Specification]:
+    """The first ReLU network of each column of Table 1."""
+    return [networks(profile, "relu", loss, channels, 1)[0] for loss, channels in TABLE]
+
+
+def measure(runs: Runs, profile: Profile) -> Measured:
+    channels = SEVERAL[profile.quick]
+    neurons = [ceil(EXCESS * least_neurons(number)) for number in channels]
+    designs = [_first(number, n) for number, n in zip(channels, neurons, strict=True)]
+    certificates = [certify(made.network) for made in designs]
+    polished = [polish(runs[specification].network) for specification in table_networks(profile)]
+    trained = {size: _error(runs[specification]) for size, specification in trainings(profile).items()}
+    bend = bent(Integration([0.95, 0.9]), 100)
+    x = white_noise(8, 400, 2, torch.Generator().manual_seed(0)).double()
+    return {
+        "channels": np.array(channels),
+        "neurons": np.array(neurons),
+        "errors": np.array([max(made.error(DURATION)) for made in designs]),
+        "norms": np.array([made.norm for made in designs]),
+        "bounds": np.array([max(each.relative) if each.rigorous else np.inf for each in certificates]),
+        "found": np.array([_found(*sizes, DRAWS[profile.quick]) for sizes in zip(channels, neurons, strict=True)]),
+        "refused": np.array([_refused(number) for number in channels]),
+        "untuned": np.array([_untuned(*sizes) for sizes in UNTUNED]),
+        "trained": np.array([[*size, error] for size, error in trained.items()]),
+        "polish_distance": np.array([each.distance for each in polished]),
+        "polish_before": np.array([max(each.before) for each in polished]),
+        "polish_after": np.array([max(each.after) for each in polished]),
+        "bent_error": float(relative_error(bend, x).max()),
+        "bent_part": _nonlinear_part(bend, x),
+    }
+
+
+def _first(channels: int, neurons: int) -> Design:
+    """Of the first seed whose decoders point to all sides often enough."""
+    for seed in range(20):
+        try:
+            return design(Integration(np.linspace(0.995, 0.9, channels).tolist()), neurons, seed=seed)
+        except InputError:
+            continue
+    raise InputError(f"neurons: {neurons}; allowed: more for {channels} channels")
+
+
+def _refused(channels: int) -> bool:
+    try:
+        design(Integration([0.9] * channels), least_neurons(channels) - 1)
+    except InputError as error:
+        return str(least_neurons(channels)) in str(error)
+    return False
+
+
+def _found(channels: int, neurons: int, draws: int) -> float:
+    """The part of random decoders that can be split into groups with 0 in their hulls."""
+    found = 0
+    for seed in range(draws if channels < 10 else draws // 4):
+        d = vectors.independent(neurons, channels, torch.Generator().manual_seed(seed)).decoders
+        found += split(d, d.abs(), torch.Generator().manual_seed(seed)) is not None
+    return found / (draws if channels < 10 else draws // 4)
+
+
+def _untuned(channels: int, neurons: int) -> float:
+    """Relative error of the outputs with currents along the decoders, over four draws."""
+    generator = torch.Generator().manual_seed(0)
+    d = torch.randn(4, neurons, channels, generator=generator) / neurons**0.5
+    z = torch.randn(4, 64, channels, generator=generator)
+    return float((((z @ d.mT).abs() @ d).square().mean() / z.square().mean()).sqrt())
+
+
+def _error(result: Result) -> float:
+    x = white_noise(8, 200, result.network.channels, torch.Generator().manual_seed(0))
+    return float(relative_error(result.network, x).square().mean().sqrt())
+
+
+@torch.no_grad()
+def _nonlinear_part(net: Network, x: torch.Tensor) -> float:
+    """The part of the currents' variance that no linear map of the integrals explains."""
+    currents, z = (values.flatten(0, 1) for values in (net.currents(x), net.task.targets(x)))
+    residual = currents - z @ torch.linalg.lstsq(z, currents, driver="gelsd").solution
+    return float(residual.square().sum() / currents.square().sum())
+
+
+def law(columns: list[np.ndarray], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Exponents p of values = c x_1^p_1 x_2^p_2 ... by least squares of the logarithms, and their standard errors."""
+    a = np.column_stack([np.ones(len(values)), *(np.log(column) for column in columns)])
+    fitted, *_ = np.linalg.lstsq(a, np.log(values), rcond=None)
+    scatter = np.square(np.log(values) - a @ fitted).sum() / max(1, len(values) - a.shape[1])
+    return fitted[1:], np.sqrt(np.diag(np.linalg.inv(a.T @ a)) * scatter)[1:]
+
+
+def held(trained: np.ndarray, tolerated: float) -> dict[int, int]:
+    """By neurons: the most channels of the trained networks that err by less than tolerated, 1 if none of them."""
+    sizes = np.unique(trained[:, 0])
+    return {int(n): int(max([1, *trained[(trained[:, 0] == n) & (trained[:, 2] < tolerated), 1]])) for n in sizes}
+
+
+def claims(measured: Measured) -> list[Claim]:
+    by_channels = {f"D = {d}, n = {n}": k for k, (d, n) in enumerate(zip(*_sizes(measured), strict=True))}
+    many = measured["channels"] >= 5
+    sizes = np.array(UNTUNED, dtype=float)
+    (exponent,), (deviation,) = law([(sizes[:, 0] + 2) / sizes[:, 1]], measured["untuned"])
+    trained = measured["trained"]
+    stable = trained[trained[:, 2] < 1]
+    several = len(np.unique(stable[:, 0])) > 1
+    exponents, bars = law([stable[:, 1], stable[:, 0]], stable[:, 2]) if several else (np.zeros(2), np.zeros(2))
+    table = {f"{loss}, D = {channels}": k for k, (loss, channels) in enumerate(TABLE)}
+    shared = {"where": "Beyond the paper"}
+    return [
+        Claim(
+            id="capacity.exact",
+            statement="With 1.3 D (D + 1) neurons ReLU networks integrate D channels exactly.",
+            criterion=f"relative error below 1e-9 over {DURATION} steps, and a rigorous bound below 1e-6",
+            expected="exact",
+            measured={name: float(measured["errors"][k]) for name, k in by_channels.items()},
+            holds=lambda m: max(m.values()) < 1e-9 and bool((measured["bounds"] < 1e-6).all()),
+            **shared,
+        ),
+        Claim(
+            id="capacity.bound",
+            statement="Below D (D + 1) neurons, with decoders in general position, none does (theorem).",
+            criterion="one neuron fewer is refused, and the bound named, for each number of channels",
+            expected="all",
+            measured=float(measured["refused"].mean()),
+            holds=lambda m: m == 1,
+            **shared,
+        ),
+        Claim(
+            id="capacity.found",
+            statement="Random decoders can nearly always be split into groups that cancel, from 5 channels on.",
+            criterion="found in 95 % of the draws at 1.3 D (D + 1) neurons, for each D of 5 or more",
+            expected="at least 0.95; below 5 channels few rows can leave a side empty, and no solution exists",
+            measured={name: float(measured["found"][k]) for name, k in by_channels.items()},
+            holds=lambda m: bool((measured["found"][many] >= 0.95).all()),
+            **shared,
+        ),
+        Claim(
+            id="capacity.untuned",
+            statement=r"Currents along the decoders err by $\sqrt{(D + 2)/n}$, so that $n\epsilon^2$ channels fit.",
+            criterion="the exponent of (D + 2) / n is within 0.05 of 1/2",
+            expected="0.5",
+            measured={"exponent": float(exponent), "standard error": float(deviation)},
+            holds=lambda m: abs(m["exponent"] - 0.5) < 0.05,
+            **shared,
+        ),
+        Claim(
+            id="capacity.trained",
+            statement="Training on the proxy finds far fewer channels than there are exact solutions for; its error "
+            r"grows with D and falls with n as a power law.",
+            criterion="at an error of 10 % at most half of the exact capacity, for 100, 300 and 1000 neurons; the "
+            "exponent of D above 1, that of n below 0, both by three standard errors, where the error is below 1",
+            expected="fewer",
+            measured={
+                **{f"n = {n}": held(trained, 0.1)[n] / largest_channels(n) for n in held(trained, 0.1)},
+                "exponent of D": float(exponents[0]),
+                "its standard error": float(bars[0]),
+                "exponent of n": float(exponents[1]),
+                "and its standard error": float(bars[1]),
+            }
+            if several
+            else None,
+            holds=lambda m: (
+                max(value for name, value in m.items() if name.startswith("n =")) <= 0.5
+                and m["exponent of D"] - 3 * m["its standard error"] > 1
+                and m["exponent of n"] + 3 * m["and its standard error"] < 0
+            ),
+            **shared,
+        ),
+        Claim(
+            id="capacity.polish",
+            statement="Next to the trained ReLU networks of Table 1 there are exact integrators with the same vectors.",
+            criterion="polished, each errs by less than 1e-9, and W moved by less than its own norm",
+            expected="exact",
+            measured={f"distance, {name}": float(measured["polish_distance"][k]) for name, k in table.items()},
+            holds=lambda m: max(m.values()) < 1 and bool((measured["polish_after"] < 1e-9).all()),
+            **shared,
+        ),
+        Claim(
+            id="capacity.other-representations",
+            statement="There are exact ReLU integrators whose currents are not linear in the integrals.",
+            criterion="error below 1e-10 with more than 1 % of the currents' variance not linear in the integrals",
+            expected="there are",
+            measured={"error": measured["bent_error"], "part not linear": measured["bent_part"]},
+            holds=lambda m: m["error"] < 1e-10 and m["part not linear"] > 0.01,
+            **shared,
+        ),
+    ]
+
+
+def _sizes(measured: Measured) -> tuple[list[int], list[int]]:
+    return measured["channels"].tolist(), measured["neurons"].tolist()
+
+
+def draw(measured: Measured) -> Drawing:
+    drawing, (capacity, norms, errors, distances) = panels(4, width=3.4, height=3.3)
+    n = np.unique(np.geomspace(6, 4000, 60).astype(int)).tolist()
+    capacity.plot(n, [largest_channels(k) for k in n], color=THEORY, label="exact: $D(D+1) = n$")
+    capacity.plot(measured["neurons"], measured["channels"], "o", color=CHANNELS[0], label="designed, exact")
+    for tolerated, line, colour in zip(TOLERATED, ("--", ":"), CHANNELS[1:], strict=False):
+        fits = np.array(n) * tolerated**2 - 2
+        capacity.plot(
+            n, np.where(fits >= 1, fits, np.nan), line, color=colour, label=rf"untuned, $\epsilon = {tolerated:g}$"
+        )
+        trained = held(measured["trained"], tolerated)
+        capacity.plot(
+            list(trained), list(trained.values()), "s", color=colour, label=rf"trained, $\epsilon = {tolerated:g}$"
+        )
+    capacity.set(xlabel="neurons $n$", ylabel="channels $D$", xscale="log", yscale="log", ylim=(0.8, 100))
+    legend(capacity)
+    norms.plot(measured["channels"], measured["norms"], "o-", color=CHANNELS[0], label="designed")
+    norms.plot(measured["channels"], 2 * np.sqrt(measured["channels"]), color=THEORY, label=r"$2\sqrt{D}$")
+    norms.set(xlabel="channels $D$", ylabel=r"$|W|$ at $n = 1.3\,D(D+1)$", ylim=(0, None))
+    legend(norms)
+    trained = measured["trained"]
+    for size, colour in zip(np.unique(trained[:, 0]), CHANNELS, strict=False):
+        own = trained[trained[:, 0] == size]
+        errors.plot(own[:, 1], own[:, 2], "s-", color=colour, label=f"trained, n = {size:.0f}")
+        several = np.arange(1, 31).tolist()
+        errors.plot(several, [untuned_error(d, int(size)) for d in several], ":", color=colour)
+    errors.set(xlabel="channels $D$", ylabel="relative error", xscale="log", yscale="log", ylim=(1e-3, 2))
+    legend(errors)
+    for loss, colour in zip(("batch", "proxy"), CHANNELS, strict=False):
+        rows = [k for k, cell in enumerate(TABLE) if cell[0] == loss]
+        distances.plot([TABLE[k][1] for k in rows], measured["polish_distance"][rows], "o-", color=colour, label=loss)
+    distances.set(xlabel="channels $D$", ylabel=r"$|W' - W| / |W|$ to the polished")
+    legend(distances)
+    return drawing
+
+
+FIGURE = Figure(
+    id="capacity",
+    order=210,
+    title="How many integrals n neurons can hold",
+    section="Beyond the paper",
+    caption=r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at "
+    r"$1.3\,D(D+1)$ neurons; what fits within an error $\epsilon$ with currents along the decoders, $n\epsilon^2 - 2$; "
+    r"and what networks trained on the proxy hold (of 2, 3, 5 and 8 channels; 1 where all of these err by more). B: "
+    r"norm of $W$ of these designs. C: error of trained networks over 200 steps of white noise; dotted, "
+    r"$\sqrt{(D+2)/n}$. D: how far the trained ReLU networks of Table 1 are from the exact integrator next to them, "
+    r"which has the same encoders and decoders.",
+    runs=lambda profile: [*trainings(profile).values(), *table_networks(profile)],
+    measure=measure,
+    claims=claims,
+    draw=draw,
+)
