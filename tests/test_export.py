@@ -79,7 +79,7 @@ def test_arrays_come_back_as_the_network_that_they_were(f, recurrent, tmp_path, 
     net = network(f, 0.05, recurrent)
     to_arrays(net, tmp_path / "net.npz")
     back = foreign.read(tmp_path / "net.npz")
-    assert isinstance(back, rni.RNN)
+    assert isinstance(back, rni.VanillaRNN)
     assert type(back.recurrent) is type(net.recurrent)
     x = white_noise(3, 40, 2, generator)
     torch.testing.assert_close(back.outputs(x), net.outputs(x).detach())
@@ -102,7 +102,7 @@ def test_arrays_hold_every_number_of_a_network(name, dtype, tmp_path):
         net = Network(Integration((0.995, 0.3), (1 / 3, 7.0)), *vectors.independent(N, 2), form.to(dtype), f)
         to_arrays(net, tmp_path / "net.npz")
         back = foreign.read(tmp_path / "net.npz")
-        assert isinstance(back, rni.RNN)
+        assert isinstance(back, rni.VanillaRNN)
         saved, read = (
             {**weights.tensors(), **dict(function.named_buffers())}
             for weights, function in ((net.recurrent, net.f), (back.recurrent, back.f))
@@ -111,7 +111,7 @@ def test_arrays_hold_every_number_of_a_network(name, dtype, tmp_path):
         assert all(torch.equal(saved[key], read[key]) and saved[key].dtype == read[key].dtype for key in saved)
         assert torch.equal(back.decoders, net.decoders)
         assert (back.task, back.dtype, type(back.f)) == (net.task, dtype, type(net.f))
-        torch.testing.assert_close(back.input_weights, rni.RNN.of(net).input_weights)
+        torch.testing.assert_close(back.input_weights, rni.VanillaRNN.of(net).input_weights)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -120,7 +120,7 @@ def test_a_state_dict_holds_every_number_of_a_network(name, dtype, tmp_path):
     net = network("tanh").to(dtype)
     to_torch(net, tmp_path / name)
     back = foreign.read(tmp_path / name)
-    assert isinstance(back, rni.RNN)
+    assert isinstance(back, rni.VanillaRNN)
     assert back.dtype == dtype
     assert torch.equal(back.recurrent.matrix(), net.recurrent.matrix())
     assert torch.equal(back.decoders, net.decoders)

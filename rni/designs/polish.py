@@ -59,8 +59,6 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
     """The exact ReLU or linear integrator next to a trained one, in float64, with W of rank D."""
     if net.f.name not in ("linear", "relu"):
         raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' or 'relu', which can be exact")
-    if net.active is not None:
-        raise InputError("network: has silenced neurons; allowed: a whole network")
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))
     decays, gains = w.new_tensor(net.task.decays), w.new_tensor(net.task.decays) * w.new_tensor(net.task.scales)
     left = w @ e
