@@ -5,8 +5,9 @@ import pytest
 import torch
 
 import rni
-from rni import InputError, Integration, Network, analyze, foreign, vectors
+from rni import InputError, Integration, Network, analyze, vectors
 from rni.activation import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
+from rni.exchange import foreign
 from rni.exchange.export import to_arrays, to_onnx, to_torch
 from rni.inputs import white_noise
 from rni.weights import Dale, Dense, LowRank

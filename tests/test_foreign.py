@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 import rni
-from rni import InputError, Integration, foreign, memory
+from rni import InputError, Integration, memory
+from rni.exchange import foreign
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import VanillaRNN
 

@@ -19,12 +19,14 @@ from torch import Tensor
 from rni.activation import ACTIVATIONS, make
 from rni.atomic import write_atomically as write_atomically
 from rni.errors import InputError
+from rni.losses import LOSSES
 from rni.network import Network
 from rni.task import Integration
 from rni.tensors import read_tensors, real, write_tensors
 from rni.weights import from_tensors
 
-FORMAT = "rni-network/1"
+FORMAT = "rni-network/2"
+PAST = "rni-network/1"  # its specification has the fields of all losses side by side
 
 
 def save(
@@ -74,7 +76,7 @@ def read(path: str | Path) -> NetworkFile:
     """Everything in a network file."""
     path = Path(path)
     tensors, header = read_tensors(path)
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, PAST):
         raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
     try:
         return _network_file({name: real(name, values) for name, values in tensors.items()}, header)
@@ -97,9 +99,21 @@ def _network_file(tensors: dict[str, Tensor], header: dict[str, Any]) -> Network
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
     task = Integration(header["decays"], header["scales"])
     net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), make(name, **described))
-    if specification is not None:
-        specification = specification.get("design", specification)  # designs of the first version: one level deeper
+    if specification is not None and header["format"] == PAST:
+        specification = _modern(specification)
     return NetworkFile(net, specification, losses.tolist())
+
+
+def _modern(specification: dict[str, Any]) -> dict[str, Any]:
+    """A specification of the first version: only what its loss and vectors have; designs had it one level deeper."""
+    specification = specification.get("design", specification)
+    if not isinstance(training := specification.get("training", {}), dict) or not isinstance(training.get("loss"), str):
+        return specification
+    every = {name for part in LOSSES.parts.values() for name in part.model_fields}
+    own = LOSSES.parts[training["loss"]].model_fields if training["loss"] in LOSSES.parts else ()
+    loss = {"name": training["loss"]} | {name: training[name] for name in own if name in training}
+    rest = {name: value for name, value in training.items() if name not in every}
+    return specification | {"training": rest | {"loss": loss}}
 
 
 def _finite(value: Any) -> bool:

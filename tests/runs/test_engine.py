@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rni import InputError, Specification, progress
+from rni import InputError, Specification
+from rni.runs import progress
 from rni.runs.engine import RunOutcome, cluster, compute_all, local
 from rni.runs.progress import remove_stale, reported, runs_progress, statuses
 from rni.runs.specification import EXPECTED

@@ -215,7 +215,7 @@ def test_entries_are_the_newest_first_and_name_what_they_are(store):
         store.compute(specification(seed))
         os.utime(store.path(specification(seed).key()), (seed, seed))
     entries = store.entries()
-    assert [entry.specification for entry in entries] == [specification(1), specification(0)]
+    assert [entry.specification for entry in entries] == [specification(1).to_dict(), specification(0).to_dict()]
     assert entries[0].label == "relu n=60, decays 0.9 0.8, T=3 batch sgd 40 steps, seed 1"
     assert entries[0].size == entries[0].path.stat().st_size
     empty(entries[0].path)
