@@ -28,7 +28,7 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    def __init__(self, **fields: Any):
+    def __init__(self, /, **fields: Any):
         try:
             super().__init__(**fields)
         except ValidationError as error:

@@ -401,7 +401,7 @@ def test_command_line_writes_the_network_that_the_library_designs(command):
         (("--decays", "0.995", "--activation", "sigmoid"), "smaller bounds"),
         (("--decays", "0.9", "--activation", "sigmoid", "--bounds", "1", "2"), "bounds"),
         (("--decays", "1", "--activation", "sigmoid"), "bounds"),
-        (("--decays", "0.9", "--activation", "foo"), "'relu'"),
+        (("--decays", "0.9", "--activation", "foo"), "relu"),
         (("--decays", "0.9", "--weights", "dense"), "--weights: no such option"),
         ((".9",), "--decays .9"),
     ],

@@ -65,7 +65,8 @@ def test_averages_over_an_even_batch_have_less_noise(generator):
 
 
 def test_an_even_batch_is_finite_at_the_corner_of_the_cube(monkeypatch):
-    monkeypatch.setattr("rni.task.shifted_points", lambda *_: torch.tensor([[0.0, 1 - 2.0**-53]], dtype=torch.float64))
+    corner = torch.tensor([[0.0, 1 - 2.0**-53]], dtype=torch.float64)
+    monkeypatch.setattr("rni.inputs.shifted_points", lambda *_: corner)
     assert white_noise(1, 2, 1, even=True).isfinite().all()
 
 

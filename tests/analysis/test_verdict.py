@@ -12,7 +12,6 @@ from torch import nn
 
 from rni import InputError, Integration, Network, Recording, VanillaRNN, analyze, design, vectors
 from rni.analysis import Memory, fit_integrals, judge
-from rni.cli import _show
 from rni.inputs import white_noise
 from rni.pages.analysis import write_page
 
@@ -104,7 +103,7 @@ def test_the_verdict_is_what_the_network_does(name, capsys):
     analysis = analyze(make()) if task is None else analyze(make(), task=task)
     assert analysis.verdict.kind == kind, analysis.verdict
     assert json.loads(analysis.to_json())["verdict"] == {"kind": kind, "evidence": analysis.verdict.evidence}
-    _show(analysis)
+    print(analysis)
     out = capsys.readouterr().out
     assert out.splitlines()[0] == str(analysis.verdict)
     assert "nan" not in out

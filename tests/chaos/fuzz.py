@@ -227,7 +227,9 @@ def read_configuration(path: Path) -> None:
     specification = Specification.from_toml(path)
     specification.key()
     specification.require_memory()
-    large = specification.network.neurons * max(specification.training.duration, len(specification.task.decays))
+    large = specification.network.neurons * max(
+        getattr(specification.training.loss, "duration", 1), len(specification.task.decays)
+    )
     if large <= 10_000 or specification.network.neurons == 1_000_000:
         specification.build()
 

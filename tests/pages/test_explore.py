@@ -302,7 +302,7 @@ def test_selectivity_in_the_page_is_that_of_the_analysis():
     net = rni.design(TWO, 300).network
     found = describe(net, None, (), ())["modes"]
     s = unpacked(found["left"]).reshape(2, 300).T @ np.array(found["map"])
-    x = rni.task.white_noise(8, 200, 2, torch.Generator().manual_seed(7), dtype=torch.float64)
+    x = rni.inputs.white_noise(8, 200, 2, torch.Generator().manual_seed(7), dtype=torch.float64)
     with torch.no_grad():
         currents = net.currents(x).flatten(0, 1)
     expected = rni.analysis.linear_map(currents, net.task.targets(x).flatten(0, 1)).matrix.numpy()

@@ -18,7 +18,7 @@ class Short(dict):
     """Runs on demand, with few steps."""
 
     def __missing__(self, specification):
-        steps = 500 if specification.training.loss == "batch" else 250
+        steps = 500 if specification.training.loss.name == "batch" else 250
         training = specification.training.model_copy(update={"steps": steps})
         self[specification] = run(specification.model_copy(update={"training": training}))
         return self[specification]

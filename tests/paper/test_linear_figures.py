@@ -115,7 +115,8 @@ def test_networks_trained_on_two_steps_in_the_place_of_all_others_break_the_clai
     monkeypatch.setattr(linear, "perturbations", lambda neurons, *_: np.stack([spreads[neurons]] * 2))
     short = Runs()
     for specification, result in runs.items():
-        training = specification.training.model_copy(update={"duration": 2})
+        loss = specification.training.loss.model_copy(update={"duration": 2})
+        training = specification.training.model_copy(update={"loss": loss})
         twin = specification.model_copy(update={"training": training})
         short[specification] = Result(specification, run(twin).network, result.losses)
     found = verdicts(linear.FIGURE.measure(short, TINY), "linear")

@@ -151,7 +151,7 @@ def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
     for activation, loss, channels in table1.PAPER:
         for specification in networks(TINY, activation, loss, channels):
             assert specification.network.activation.name == activation
-            assert (specification.training.loss, len(specification.task.decays)) == (loss, channels)
+            assert (specification.training.loss.name, len(specification.task.decays)) == (loss, channels)
 
 
 def test_accuracy_against_size_duration_and_decay_can_fail(measured):
