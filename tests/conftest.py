@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ import rni
 from rni import vectors
 
 torch.set_num_threads(1)  # small products are slower on several threads
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would commands
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start: other tests run beside them
 
 
