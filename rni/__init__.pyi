@@ -1,8 +1,8 @@
-# The public names, in the order of the paper: what `import rni` offers, imported when it is first used.
+# The public names: what `import rni` offers, imported when it is first used.
 
 from . import activation, analysis, inputs, losses, task, theory, training, transfer, vectors, weights
 from .analysis import Analysis, RecordingAnalysis, analyze
-from .designs import Certificate, Design, certify, design
+from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
 from .exchange import Recording, VanillaRNN, load, save
 from .losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
@@ -25,6 +25,7 @@ __all__ = [
     "InputError",
     "Integration",
     "Network",
+    "Polished",
     "ProxyLoss",
     "ReLUProxyLoss",
     "Recording",
@@ -40,6 +41,7 @@ __all__ = [
     "inputs",
     "load",
     "losses",
+    "polish",
     "run",
     "save",
     "task",

@@ -36,11 +36,6 @@ def specification(network=(), training=()):
             {"loss": "proxy", "points": 10**6, "bounds": [3]},
             "training.loss.points: 1000000: needs 12.0 GB",
         ),
-        (
-            {"neurons": 10},
-            {"duration": 10_000, "batch": 1, "correlation": [1, *[0] * 9999]},
-            "training.loss.duration: 10000: needs 1.6 GB",
-        ),
         ({"neurons": 10**6, "weights": "lowrank"}, {"batch": 500}, "training.loss.batch: 500: needs 18.0 GB"),
     ],
 )

@@ -3,7 +3,6 @@ r"""The fully averaged loss of a linear network (section 3, first appendix): no 
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import sqrt
 from typing import Annotated, Any
 
 import torch
@@ -124,7 +123,7 @@ class SequencePart(LossPart):
     """Length of the sequences, and the correlation of their inputs at lags 0 to T - 1, white noise if left open."""
 
     duration: Annotated[int, Field(ge=1, le=10_000)] = 3
-    correlation: Numbers = ()
+    correlation: Annotated[Numbers, Field(max_length=1000)] = ()
 
     @abstractmethod
     def make(self, task: Integration, covariance: Tensor | None) -> Loss: ...
@@ -141,9 +140,10 @@ class SequencePart(LossPart):
             require(positive, *given, "a correlation without negative eigenvalues")
 
     def require_memory(self, task: Integration, neurons: int, size: int) -> None:
-        pairs = 16 * task.channels**2 if self.correlation else 0  # covariance and correlation of the inputs, in float64
-        most = sqrt(memory.available() / max(pairs, 1))
-        memory.require(pairs * self.duration**2, f"training.loss.duration: {self.duration}", f"up to {int(most)}")
+        pairs = (
+            16 * (task.channels * len(self.correlation)) ** 2
+        )  # covariance and correlation, in float64
+        memory.require(pairs, f"training.loss.correlation: {len(self.correlation)} lags", "fewer, or fewer channels")
 
 
 @LOSSES.add("averaged")

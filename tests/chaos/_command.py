@@ -82,7 +82,8 @@ def measure(found: Runs, profile: Profile) -> Measured:
 
 
 def claims(measured: Measured) -> list[Claim]:
-    return [Claim("chaos.loss", "", "", "below 1", "small", measured["loss"], lambda loss: loss < 1)]
+    judged = {"criterion": "below 1", "expected": "small", "holds": lambda loss: loss < 1}
+    return [Claim(id="chaos.loss", where="", statement="", measured=measured["loss"], **judged)]
 
 
 FIGURE = Figure("chaos", 0, "Chaos", "", "", measure, claims, lambda measured: Drawing(), runs)
