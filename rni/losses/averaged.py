@@ -140,9 +140,7 @@ class SequencePart(LossPart):
             require(positive, *given, "a correlation without negative eigenvalues")
 
     def require_memory(self, task: Integration, neurons: int, size: int) -> None:
-        pairs = (
-            16 * (task.channels * len(self.correlation)) ** 2
-        )  # covariance and correlation, in float64
+        pairs = 16 * (task.channels * len(self.correlation)) ** 2  # covariance and correlation, in float64
         memory.require(pairs, f"training.loss.correlation: {len(self.correlation)} lags", "fewer, or fewer channels")
 
 

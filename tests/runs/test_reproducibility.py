@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 
-import pytest
 import torch
 
 from rni import Specification, run
@@ -50,9 +49,8 @@ def fingerprints(count, **environment):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
 
 
-@pytest.mark.parametrize("kind", ["COMPATIBLE", "AUTO,STRICT"])
-def test_any_number_of_threads_and_processes_gives_the_same_bits(kind):
-    others = [fingerprints(count, MKL_CBWR=kind) for count in (1, 2, 3)]
+def test_any_number_of_threads_and_processes_gives_the_same_bits():
+    others = [fingerprints(count, MKL_CBWR="COMPATIBLE") for count in (1, 2, 3)]
     one, two, three = (json.loads(process.communicate()[0]) for process in others)
     assert one == two == three
 
