@@ -14,8 +14,8 @@ class Claim:
     """What the paper says and how it is judged.
 
     `criterion` says in words what `holds` decides from the measured value; `expected` is the paper's value or statement
-    of it. `measured` is a number, or a few by name; None where this profile does not measure it. `origin` is "ours" where
-    the statement, or the case it is judged in, is not the paper's.
+    of it. `measured` is a number, or a few by name; None where this profile does not measure it. `origin` is "ours"
+    where the statement, or the case it is judged in, is not the paper's.
     """
 
     id: str
