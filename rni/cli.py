@@ -263,6 +263,7 @@ def reproduce(
         raise InputError("--scheduler: given with --workers; allowed: one of the two")
     chosen = chosen_figures(ids or [])
 
+    from rni.paper.claims import tally
     from rni.paper.reproduce import reproduce
     from rni.runs.engine import cluster, local
     from rni.runs.store import Store
@@ -279,6 +280,9 @@ def reproduce(
             print(f"{claim.verdict:<27} {claim.id}")
         if outcome.failure:
             print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
+    for origin, counts in tally(claim for outcome in outcomes for claim in outcome.claims).items():
+        whose = {"paper": "the paper's", "ours": "ours"}[origin]
+        print(f"claims, {whose}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
     print(f"wrote {page}")
     if failed := sum(bool(outcome.failure) for outcome in outcomes):
         print(f"rni: {failed} of {len(outcomes)} failed; the same command tries those again", file=sys.stderr)

@@ -297,6 +297,20 @@ def test_ctrl_c_before_the_first_step_says_that_nothing_was_saved(rni, config, m
     ]
 
 
+def test_a_reproduction_counts_the_claims_of_the_paper_and_ours_apart(rni, monkeypatch):
+    from rni.paper.claims import Claim
+    from rni.paper.outcome import Outcome
+    from rni.paper.reproduce import all_figures
+
+    parts = {"where": "", "statement": "", "criterion": "", "expected": "", "holds": lambda value: value > 0}
+    claims = [Claim(id="one", measured=1.0, **parts), Claim(id="two", measured=-1.0, origin="ours", **parts)]
+    found = [Outcome(all_figures()["fig1"], [], claims=claims)]
+    monkeypatch.setattr("rni.paper.reproduce.reproduce", lambda *_: (found, "index.html"))
+    _, out, _ = rni("reproduce", "fig1", "--workers", "1")
+    assert "the paper's: 1 reproduced, 0 not reproduced, 0 not tested" in out
+    assert "ours: 0 reproduced, 1 not reproduced, 0 not tested" in out
+
+
 OUTPUTS = [
     ["train", "run.toml", "--out"],
     ["design", "--decays", "0.9", "--neurons", "20", "--out"],

@@ -5,7 +5,6 @@ outputs of the page then equal those of `Network.outputs` to within 1e-5. (In fl
 """
 
 import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from importlib.resources import files as resources
@@ -24,6 +23,7 @@ from rni.errors import InputError
 from rni.inputs import bursts, white_noise
 from rni.network import Network
 from rni.pages.snapshots import Snapshot
+from rni.pages.template import sha256
 from rni.weights import SVD, Dale, LowRank, Weights, svd
 
 EXACT = 1e-6  # of sigma_1: what the modes below it do to the outputs is far below 1e-5
@@ -66,8 +66,8 @@ def page(
         network=json.dumps(described, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         program=program,
         style=style,
-        program_hash=_hash(program),
-        style_hash=_hash(style),
+        program_hash=sha256(program),
+        style_hash=sha256(style),
     )
 
 
@@ -157,10 +157,6 @@ def _packed(values: Tensor, dtype: torch.dtype = torch.float32) -> dict[str, Any
 def _thinned(losses: Sequence[float]) -> list[list[float]]:
     every = max(1, -(-len(losses) // POINTS))
     return [[step, losses[step]] for step in range(0, len(losses), every)]
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _counted(number: int, thing: str) -> str:

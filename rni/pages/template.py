@@ -1,5 +1,7 @@
 """Pages to be filled in, and what stands in them."""
 
+import base64
+import hashlib
 import html
 import re
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from markupsafe import Markup
 def template(name: str) -> Template:
     """A page to be filled in."""
     environment = Environment(loader=PackageLoader("rni.pages"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"math": with_math, "number": number, "slug": slug}
+    environment.filters |= {"math": with_math, "number": number, "slug": slug, "sha256": sha256}
     return environment.get_template(name)
 
 
@@ -36,3 +38,8 @@ def number(value: float | Mapping[str, float] | None) -> str:
 def slug(text: str) -> str:
     """A name for an anchor."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def sha256(text: str) -> str:
+    """What a page's security policy calls a script or style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,10 +1,12 @@
 """Claims of the paper: data with a criterion, and a verdict that is computed, never written down."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Verdict = Literal["reproduced", "not reproduced", "not tested in this profile"]
+Origin = Literal["paper", "ours"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +14,8 @@ class Claim:
     """What the paper says and how it is judged.
 
     `criterion` says in words what `holds` decides from the measured value; `expected` is the paper's value or statement
-    of it. `measured` is a number, or a few by name; None where this profile does not measure it.
+    of it. `measured` is a number, or a few by name; None where this profile does not measure it. `origin` is "ours"
+    where the statement, or the case it is judged in, is not the paper's.
     """
 
     id: str
@@ -22,6 +25,7 @@ class Claim:
     expected: str
     measured: float | dict[str, float] | None
     holds: Callable[[Any], bool]
+    origin: Origin = "paper"
 
     @property
     def verdict(self) -> Verdict:
@@ -34,3 +38,9 @@ class Claim:
         entry = asdict(self) | {"verdict": self.verdict}
         del entry["holds"]
         return entry
+
+
+def tally(claims: Iterable[Claim]) -> dict[Origin, dict[Verdict, int]]:
+    """How many claims of each origin have each verdict."""
+    found = Counter((claim.origin, claim.verdict) for claim in claims)
+    return {origin: {v: found[origin, v] for v in get_args(Verdict)} for origin in get_args(Origin)}

@@ -10,6 +10,7 @@ from rni.atomic import write_atomically
 from rni.designs import design
 from rni.pages import explore
 from rni.pages.template import template
+from rni.paper.claims import tally
 from rni.paper.outcome import Outcome
 from rni.task import Integration
 from rni.theory.errata import ERRATA
@@ -18,12 +19,10 @@ from rni.theory.errata import ERRATA
 def write_report(outcomes: Sequence[Outcome], folder: Path, summary: Mapping[str, Any]) -> Path:
     """index.html in `folder`, with the figures that stand there already built in, and a network to play with beside."""
     explore(design(Integration([0.995, 0.993])).network, folder / "explore.html", name="Two integrals, designed")
-    claims = [claim for outcome in outcomes for claim in outcome.claims]
     page = template("report.html").render(
         sections=[(name, list(group)) for name, group in groupby(outcomes, key=lambda outcome: outcome.figure.section)],
         images={o.figure.id: _image(folder / f"{o.figure.id}.png") for o in outcomes if not o.failure},
-        verdicts={v: sum(claim.verdict == v for claim in claims) for v in ("reproduced", "not reproduced")},
-        untested=sum(claim.verdict == "not tested in this profile" for claim in claims),
+        tally=tally(claim for outcome in outcomes for claim in outcome.claims),
         failures=[outcome for outcome in outcomes if outcome.failure],
         seeds=sorted({s.seed for outcome in outcomes for s in outcome.specifications}),
         errata=ERRATA,

@@ -34,6 +34,7 @@ def test_exact_networks_stand_where_theory_has_them(measured):
     found = verdicts(measured)
     assert found.pop("trained") == "not tested in this profile"
     assert set(found.values()) == {"reproduced"}
+    assert {claim.origin for claim in capacity.FIGURE.claims(measured)} == {"ours"}
 
 
 @pytest.mark.parametrize(

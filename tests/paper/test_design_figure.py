@@ -38,6 +38,7 @@ def verdicts(measured, **changes):
 def test_designed_relu_networks_are_exact_and_certified(measured):
     untested = "not tested in this profile"
     assert verdicts(measured) == ["reproduced", "reproduced", untested, untested]
+    assert {claim.origin for claim in design.FIGURE.claims(measured)} == {"ours"}
 
 
 def test_errors_missing_proofs_and_delicate_weights_are_noticed(measured):

@@ -1,5 +1,6 @@
 """Beyond the paper: how many integrals n neurons can hold."""
 
+from functools import partial
 from math import ceil
 
 import numpy as np
@@ -151,45 +152,41 @@ def claims(measured: Measured) -> list[Claim]:
     several = len(np.unique(stable[:, 0])) > 1
     exponents, bars = law([stable[:, 1], stable[:, 0]], stable[:, 2]) if several else (np.zeros(2), np.zeros(2))
     table = {f"{loss}, D = {channels}": k for k, (loss, channels) in enumerate(TABLE)}
-    shared = {"where": "Beyond the paper"}
+    ours = partial(Claim, where="Beyond the paper", origin="ours")
     return [
-        Claim(
+        ours(
             id="capacity.exact",
             statement="With 1.3 D (D + 1) neurons ReLU networks integrate D channels exactly.",
             criterion=f"relative error below 1e-9 over {DURATION} steps, and a rigorous bound below 1e-6",
             expected="exact",
             measured={name: float(measured["errors"][k]) for name, k in by_channels.items()},
             holds=lambda m: max(m.values()) < 1e-9 and bool((measured["bounds"] < 1e-6).all()),
-            **shared,
         ),
-        Claim(
+        ours(
             id="capacity.bound",
             statement="Below D (D + 1) neurons, with decoders in general position, none does (theorem).",
             criterion="one neuron fewer is refused, and the bound named, for each number of channels",
             expected="all",
             measured=float(measured["refused"].mean()),
             holds=lambda m: m == 1,
-            **shared,
         ),
-        Claim(
+        ours(
             id="capacity.found",
             statement="Random decoders can nearly always be split into groups that cancel, from 5 channels on.",
             criterion="found in 95 % of the draws at 1.3 D (D + 1) neurons, for each D of 5 or more",
             expected="at least 0.95; below 5 channels few rows can leave a side empty, and no solution exists",
             measured={name: float(measured["found"][k]) for name, k in by_channels.items()},
             holds=lambda m: bool((measured["found"][many] >= 0.95).all()),
-            **shared,
         ),
-        Claim(
+        ours(
             id="capacity.untuned",
             statement=r"Currents along the decoders err by $\sqrt{(D + 2)/n}$, so that $n\epsilon^2$ channels fit.",
             criterion="the exponent of (D + 2) / n is within 0.05 of 1/2",
             expected="0.5",
             measured={"exponent": float(exponent), "standard error": float(deviation)},
             holds=lambda m: abs(m["exponent"] - 0.5) < 0.05,
-            **shared,
         ),
-        Claim(
+        ours(
             id="capacity.trained",
             statement="Training on the proxy finds far fewer channels than there are exact solutions for; its error "
             r"grows with D and falls with n as a power law.",
@@ -210,25 +207,22 @@ def claims(measured: Measured) -> list[Claim]:
                 and m["exponent of D"] - 3 * m["its standard error"] > 1
                 and m["exponent of n"] + 3 * m["and its standard error"] < 0
             ),
-            **shared,
         ),
-        Claim(
+        ours(
             id="capacity.polish",
             statement="Next to the trained ReLU networks of Table 1 there are exact integrators with the same vectors.",
             criterion="polished, each errs by less than 1e-9, and W moved by less than its own norm",
             expected="exact",
             measured={f"distance, {name}": float(measured["polish_distance"][k]) for name, k in table.items()},
             holds=lambda m: max(m.values()) < 1 and bool((measured["polish_after"] < 1e-9).all()),
-            **shared,
         ),
-        Claim(
+        ours(
             id="capacity.other-representations",
             statement="There are exact ReLU integrators whose currents are not linear in the integrals.",
             criterion="error below 1e-10 with more than 1 % of the currents' variance not linear in the integrals",
             expected="there are",
             measured={"error": measured["bent_error"], "part not linear": measured["bent_part"]},
             holds=lambda m: m["error"] < 1e-10 and m["part not linear"] > 0.01,
-            **shared,
         ),
     ]
 

@@ -63,6 +63,7 @@ def claims(measured: Measured) -> list[Claim]:
     return [
         Claim(
             id="design.relu-exact",
+            origin="ours",
             where="Beyond the paper",
             statement="ReLU integrators of any number of channels exist exactly, with W of rank D, in closed form.",
             criterion=f"relative error below 1e-10 over {DURATION} steps",
@@ -72,6 +73,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="design.certified",
+            origin="ours",
             where="Beyond the paper",
             statement="Their errors stay below a bound for sequences of any length.",
             criterion="a rigorous bound, above the error that was measured, below 1e-6 of the largest integral",
@@ -81,6 +83,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="design.sigmoid",
+            origin="ours",
             where="Beyond the paper",
             statement="Sigmoid integrators without training are better than trained ones.",
             criterion=f"relative error over {DURATION} steps of structured sequences below 1, 2 and 4 % for 1, 2 and 3 "
@@ -91,6 +94,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="design.robust",
+            origin="ours",
             where="Beyond the paper",
             statement="Designed weights are not more delicate than trained ones.",
             criterion="1 % of noise on W moves the outputs of a designed network by at most 1.5 times as much as those "

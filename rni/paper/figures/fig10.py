@@ -140,6 +140,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig10.sigmoid-peaks-as-printed",
+            origin="ours",
             where="Section 5, Fig 10C",
             statement="The same for networks trained on the proxy loss as the paper prints it, with the current term "
             "summed over neurons (the authors' trainings average it, a weight of 1 / n).",

@@ -154,6 +154,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig12.outliers",
+            origin="ours",
             where="Section 5, sign-constrained connections",
             statement="These D + 1 are all that stands apart from the rest of the spectrum.",
             criterion="the largest ratio between one singular value and the next, among the first 2D + 4, is behind "
@@ -230,6 +231,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig12.truncated",
+            origin="ours",
             where=r"Section 5, $W \simeq \sigma_0 l_0 r_0^\dagger + \sum_c \sigma_c l_c r_c^\dagger$",
             statement="W is the sum of its D + 1 leading modes, to a good approximation: D = 2.",
             criterion="cut to them, every network still integrates: relative error below 20 % over 200 steps",
@@ -242,6 +244,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig12.rectified",
+            origin="ours",
             where="not in the paper",
             statement=r"The spectrum is that of a Gaussian matrix of rank D with the wrong signs cut off: $\sigma_0$ "
             r"of the signs, D of the matrix, and $D(D+1)/2 - 1$ weaker ones at $\sigma_0/(D+1)$.",
@@ -256,6 +259,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig12.all-excitatory",
+            origin="ours",
             where="not in the paper",
             statement="Without inhibitory neurons there is no integrator: recurrent currents are never negative, so "
             "that the two signs of an integral can't suppress each other.",

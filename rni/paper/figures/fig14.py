@@ -151,6 +151,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig14.preferred-scale-large-overlap",
+            origin="ours",
             where=where + "; section 4, proxy loss",
             statement="Convergence is fastest around s = |e||d|, for vectors that overlap (0.8).",
             criterion=criterion,

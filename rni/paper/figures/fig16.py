@@ -91,6 +91,7 @@ def claims(measured: Measured) -> list[Claim]:
     return [
         Claim(
             id="fig16.lanczos",
+            origin="ours",
             where=where,
             statement="The largest eigenvalue needs no diagonalisation of the whole Hessian, which restricts the paper "
             "to 50 neurons.",

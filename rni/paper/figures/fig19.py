@@ -112,6 +112,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig19.boundaries",
+            origin="ours",
             where="Appendix on transfer learning, Fig 19",
             statement="What is wrong lies near the decision boundaries.",
             criterion="the half of the samples furthest from samples of the other label has less than a tenth of the "
@@ -122,6 +123,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="fig19.mixed-activity",
+            origin="ours",
             where="Appendix on transfer learning",
             statement="Mixed, non-linear activity of an integrator is what makes it possible: not the integrals or the "
             "currents, which are linear in them, nor the states of a random network.",

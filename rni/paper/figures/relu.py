@@ -81,6 +81,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="relu.two-steps",
+            origin="ours",
             where="Section 3.3, for linear networks",
             statement="Sequences of two steps are not enough in linear networks; in ReLU networks the rank is "
             "not bounded by two either.",

@@ -131,6 +131,7 @@ def claims(measured: Measured) -> list[Claim]:
         ),
         Claim(
             id="sigmoid.decay-range",
+            origin="ours",
             where="Section 4.3, sigmoidal activation",
             statement="The limit is not that of the range alone. Activities of at most 1 give outputs of at most "
             r"$\sum_i \lfloor d_i \rfloor_+$, which a slow integral exceeds; but within the same range of "

@@ -1,0 +1,67 @@
+"use strict";
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+document.documentElement.classList.add("js");
+
+// figures open large
+const zoom = document.getElementById("zoom"), large = zoom.querySelector("img");
+for (const opener of all(".enlarge"))
+  opener.addEventListener("click", event => {
+    event.preventDefault();
+    const image = opener.querySelector("img");
+    large.src = image.src;
+    large.alt = image.alt;
+    zoom.setAttribute("aria-label", image.alt);
+    zoom.showModal();
+  });
+zoom.addEventListener("click", () => zoom.close());
+
+// the contents follow the reader
+const nav = document.querySelector("nav"), contents = document.getElementById("contents");
+const links = new Map(all("a", nav).map(link => [document.getElementById(link.hash.slice(1)), link]));
+const label = contents.querySelector("summary");
+const narrow = matchMedia("(max-width: 52rem)");
+const fold = () => { contents.open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
+nav.addEventListener("click", event => { if (event.target.closest("a")) fold(); });
+const seen = new Set();
+const observer = new IntersectionObserver(entries => {
+  for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target);
+  const current = links.get([...links.keys()].findLast(target => seen.has(target)));
+  if (!current) return;
+  for (const link of links.values()) link.removeAttribute("aria-current");
+  current.setAttribute("aria-current", "location");
+  label.textContent = `Contents: ${current.textContent}`;
+  if (!narrow.matches) nav.scrollTop = current.offsetTop - nav.clientHeight / 2;
+}, { rootMargin: "0px 0px -75% 0px" });
+for (const target of links.keys()) observer.observe(target);
+
+// claims are searched and filtered
+const filters = document.getElementById("filters");
+if (filters) {
+  const { search, verdict, origin, section } = filters.elements;
+  const shown = filters.querySelector("output");
+  const rows = all("#all-claims tbody tr").map(row => ({ row, text: row.textContent.toLowerCase() }));
+  const apply = () => {
+    const words = search.value.toLowerCase().split(/\s+/);
+    let count = 0;
+    for (const { row, text } of rows) {
+      row.hidden = !(words.every(word => text.includes(word))
+        && [verdict, origin, section].every(({ name, value }) => !value || value === row.dataset[name]));
+      count += !row.hidden;
+    }
+    shown.textContent = `${count} of ${rows.length} claims shown`;
+  };
+  filters.addEventListener("input", apply);
+  filters.addEventListener("submit", event => event.preventDefault());
+  filters.addEventListener("reset", () => setTimeout(apply));  // the fields are empty only after this event
+  for (const tile of all("a.tile"))
+    tile.addEventListener("click", () => {
+      filters.reset();
+      verdict.value = tile.dataset.verdict;
+      origin.value = tile.dataset.origin;
+      apply();
+    });
+  filters.hidden = false;
+  apply();
+}
