@@ -1,0 +1,5 @@
+"""`python -m rni`: the command line."""
+
+from rni.cli import main
+
+main()
