@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Generator, Tensor
 
+from rni.errors import InputError
 from rni.losses.gradient import Gradient, Trained
 from rni.network import Network
 from rni.part import Choice, Family
@@ -41,7 +42,7 @@ class Loss(ABC):
 
     def rate(self) -> float:
         """A learning rate for plain descent from W = 0, where none is given."""
-        raise NotImplementedError
+        raise InputError(f"learning_rate: left open, and {type(self).__name__} has none of its own; allowed: a number")
 
     def __call__(self, net: Network, inputs: Any = None) -> Tensor:
         return self.value(net, self.draw(dtype=net.dtype) if inputs is None else inputs)

@@ -85,10 +85,10 @@ def rate_and_schedule(
     optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
 ) -> tuple[float, Schedule]:
     """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
+    if learning_rate is not None:
+        return learning_rate, schedule or "constant"
     own_rate, own_schedule = optimizer.defaults(loss)
-    if learning_rate is None:
-        return own_rate, schedule or own_schedule
-    return learning_rate, schedule or "constant"
+    return own_rate, schedule or own_schedule
 
 
 def check_options(

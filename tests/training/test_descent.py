@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, train, vectors
+from rni.losses import Loss
 from rni.training import Adam, Checkpoint, GradientDescent, train_reduced
 
 TASK = Integration((0.9, 0.8))
@@ -154,3 +155,13 @@ def test_a_network_that_blows_up_before_it_learns_is_not_blamed_on_the_learning_
     with pytest.raises(Diverged, match=r"at step 0: loss .*; before anything was learned; allowed: smaller weights"):
         train(net, BatchLoss(TASK, 3, 4), **options(Adam(), checkpoint=checkpoint))
     assert not checkpoint.path.exists()
+
+
+def test_a_loss_without_a_learning_rate_of_its_own_needs_one():
+    class Own(BatchLoss):
+        def rate(self):
+            return Loss.rate(self)
+
+    assert len(train(fresh(), Own(TASK), learning_rate=0.01, steps=2)) == 2
+    with pytest.raises(InputError, match="learning_rate: left open, and Own has none of its own"):
+        train(fresh(), Own(TASK), steps=2)
