@@ -22,8 +22,8 @@ test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
 check: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/pyright
 
 reproduce: setup

@@ -10,7 +10,7 @@ import torch
 import rni
 from bench.measuring import Lines
 from rni.weights import random_matrix
-from tests.pages.browser import CHROMIUM, Browser
+from tests.browser import CHROMIUM, Browser
 
 TITLE = "A network in the page"
 ABOUT = (
