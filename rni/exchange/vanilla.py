@@ -141,7 +141,7 @@ class VanillaRNN:
         return self.f.derivative(self.arriving(state, x) + self.bias if self.form == "rate" else state)
 
     def jacobian(self, state: Tensor, x: Tensor | None = None) -> Tensor:
-        r"""$1 - \alpha + \alpha f' W$ in the rate form, $1 - \alpha + \alpha W f'$ in the current one, (batch, n, n)."""
+        r"""$1 - \alpha + \alpha f' W$ in the rate form, $1 - \alpha + \alpha W f'$ in the current one, (n, n) each."""
         w, gain, leak = self.recurrent.matrix().detach(), self.gain(state, x), self.leak * torch.ones_like(self.bias)
         coupled = gain[:, :, None] * w if self.form == "rate" else w * gain[:, None, :]
         return torch.diag(1 - leak) + leak[:, None] * coupled
@@ -163,7 +163,7 @@ class VanillaRNN:
             yield arriving, state
 
     def run(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
-        """States (batch, time, neurons) from inputs (batch, time, channels); `initial`, if given, is (batch, neurons)."""
+        """States (batch, time, neurons) from inputs (batch, time, channels), and from `initial` (batch, neurons)."""
         return torch.stack([state for _, state in self._walk(inputs, initial)], dim=1)
 
     def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
