@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 
 from rni.accuracy import error_by_duration, longest_duration
 from rni.activation import Activation
+from rni.analysis.behaviour import dynamics
 from rni.analysis.effective import (
     RECENT,
     Fit,
@@ -30,7 +31,7 @@ from rni.analysis.populations import NAMES, population_vectors, populations
 from rni.analysis.readout import matching, offset_at_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.selectivity import mixing
-from rni.analysis.verdict import TOLERANCE, judge, percent, time_constant
+from rni.analysis.verdict import TOLERANCE, judge, named, percent, time_constant
 from rni.errors import InputError
 from rni.exchange.foreign import Foreign, interpret
 from rni.exchange.recording import Recording
@@ -151,7 +152,8 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         net = _noted(net, f"dimension and selectivity: of {HELD} of the neurons, evenly spaced")
     done = _completed(net, drive, currents, activity, shape, held)
     net, task, fit = done.net, done.task, done.fit
-    absent = torch.tensor([not known and time_constant(decay) <= RECENT for decay in task.decays])
+    recent = round(RECENT / float(torch.as_tensor(net.leak).max()))
+    absent = torch.tensor([not known and time_constant(decay) <= recent for decay in task.decays])
 
     generator = _generator(seed)
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
@@ -172,17 +174,21 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     worst = torch.stack(list(curves.values())).amax(0)
     arrays |= {"candidates": fit.candidates, "profile": fit.profile, "errors": worst, "singular_values": values}
     arrays |= {"outputs": net.outputs(test[:1])[0], "targets": task.targets(test[0].double())}
+    found = judge(
+        errors,
+        fit.decays.tolist(),
+        memory(done.signals, drive, fit, recent),
+        signals="outputs" if done.readout == "given" else "currents",
+        fitted=not known,
+        silent=not bool((activity != activity[:1, :1]).any()),
+        growth=growth(currents),
+        durations=shortest,
+        recent=recent,
+    )
+    alone = dynamics(net, inputs, values=values, seed=seed)
     return Analysis(
-        verdict=judge(
-            errors,
-            fit.decays.tolist(),
-            memory(done.signals, drive, fit),
-            signals="outputs" if done.readout == "given" else "currents",
-            fitted=not known,
-            silent=not bool((activity != activity[:1, :1]).any()),
-            growth=growth(currents),
-            durations=shortest,
-        ),
+        verdict=named(found, alone, fitted=not known),
+        dynamics=alone,
         neurons=net.neurons,
         activation=repr(net.f),
         decays=task.decays,
