@@ -14,12 +14,14 @@ from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
 from rni.analysis.fixed_points import LASTING, FixedPoints, find, visited
+from rni.analysis.flow import Flow, flow
 from rni.analysis.latent import Latent, latent
 from rni.described import Described
 from rni.exchange.vanilla import VanillaRNN
 
 SOON = 10  # own times: what is gone by then was forgotten
 LONGEST = 5000  # steps that a network is left alone for
+DESCRIBED = 12  # fixed points
 ALONE = 64  # states that are followed
 ARRIVED = 0.05  # of the way from an attractor to the next point: as close counts as there
 WATCHED = 8  # states whose neighbours are followed too
@@ -59,7 +61,7 @@ class Dynamics(Described):
     period: float | None
     feedforward: bool
     random: bool
-    states: np.ndarray = field(repr=False, compare=False)
+    flow: Flow = field(repr=False, compare=False)
 
     def lines(self) -> Iterator[str]:
         yield from self.fixed_points.lines()
@@ -89,12 +91,14 @@ def dynamics(
     """
     reduced = latent(net)
     starts = visited(net, reduced, inputs, seed)
-    points = find(net, reduced, starts)
+    points = find(net, reduced, starts, DESCRIBED)
     path = torch.stack(settle(reduced, starts[:ALONE]))
     inside = path.norm(dim=2).amax(0) <= GROWTH * (points.spread + float(starts.norm(dim=1).max()))
     first, soon, later, last = stayed = path[:, inside]
     fate = _fate(reduced, points, later, last)
     still = spread(first) or 1.0
+    centres = torch.from_numpy(points.latent)
+    centre = starts.mean(0) if fate["main"] is None else centres[fate["main"]]
     return Dynamics(
         own_time=reduced.own_time,
         coordinates=reduced.dimension,
@@ -104,7 +108,7 @@ def dynamics(
         leaves=1 - float(inside.double().mean()),
         feedforward=feedforward(net),
         random=random(net, values),
-        states=stayed.numpy(),
+        flow=flow(reduced, centres, stayed, centre),
         **fate,
     )
 

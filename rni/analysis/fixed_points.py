@@ -33,8 +33,8 @@ CLOSE = 1e-5  # of the visited range: there Newton's method takes over
 FIXED = 1e-9  # what moves less than this part of the visited range in a time 1 / leak is fixed
 LASTING = 50  # times 1 / leak: what lasts longer is slow
 APART = 1e-4  # of the visited range: closer points are the same
-DECOMPOSED = 1e9  # n^3 for the eigenvectors of all points together
-MODES = 6  # described for each point
+DECOMPOSED = 5e9  # K^3, for the eigenvectors of all points together
+MODES = 4  # described for each point
 STARTS, DURATION = 64, 100
 HELD = 2**21  # numbers in a batch of states at most, if that are 16 states
 
@@ -67,11 +67,11 @@ def duration(steps: float, dt: float | None) -> str:
 
 @dataclass(frozen=True)
 class Point:
-    """A fixed point, or a slow one, which moves by `speed` a step; `reached` by that part of the visited states."""
+    """A fixed point, or a slow one, which moves by `speed` a step; `searches`: the part of them that ended there."""
 
     stability: Stability
     speed: float
-    reached: float
+    searches: float
     modes: tuple[Mode, ...]
 
 
@@ -152,10 +152,10 @@ def visited(net: VanillaRNN, reduced: Latent, inputs: Tensor | None = None, seed
     return finite if len(finite) else torch.zeros(1, reduced.dimension, dtype=torch.float64)
 
 
-def find(net: VanillaRNN, reduced: Latent, starts: Tensor) -> FixedPoints:
-    """The fixed and slow points that descent on q ends at, from rows of starts (starts, K)."""
+def find(net: VanillaRNN, reduced: Latent, starts: Tensor, most: int = STARTS) -> FixedPoints:
+    """The fixed and slow points that descent on q ends at, from rows of starts (starts, K), up to `most` of them."""
     spread = float((starts - starts.mean(0)).square().sum(1).mean().sqrt()) or 1.0
-    most = int(min(STARTS, max(5, 5e9 / reduced.dimension**3)))
+    most = int(min(most, max(5, DECOMPOSED / reduced.dimension**3)))
     begun = _spaced(starts, _rows(reduced))
     ends = descend(reduced, begun, CLOSE * spread)
     others = descend(reduced, _between(_distinct(reduced, ends, 10 * APART * spread)[0], _rows(reduced) // 2), CLOSE * spread)
