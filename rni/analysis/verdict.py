@@ -40,6 +40,8 @@ def judge(
     growth: float = 1.0,
     durations: Sequence[int] = (),
     recent: int = RECENT,
+    linearity: float = math.nan,
+    largest: float = math.nan,
 ) -> Verdict:
     r"""An integrator has errors of at most 10 % on every kind of test, at the shortest duration, by channel.
 
@@ -48,23 +50,27 @@ def judge(
     there must be integrals at all: time constants of more than two steps ($\gamma^2 > 1/e$, so that a readout without
     memory would miss more than a third of their variance), and most of what the signals remember in them; a task may
     have any decays. durations: the longest sequences with errors up to 10 %, by channel. recent: two steps, or two of
-    the times $1/\alpha$ in which leaky neurons forget on their own.
+    the times $1/\alpha$ in which leaky neurons forget on their own. linearity: of the currents in the integrals, and
+    the `largest` integral that was tested, which the evidence tells if they are known.
     """
     shortest = {kind: max(by_duration[min(by_duration)]) for kind, by_duration in errors.items()}
     kind = max(shortest, key=lambda each: shortest[each])
     steps, longest = min(errors[kind]), max(errors[kind])
     later = max(max(by_duration[longest]) for by_duration in errors.values())
-    absent = [c for c, decay in enumerate(decays, 1) if time_constant(decay) <= recent]
+    absent = [c for c, decay in enumerate(decays, 1) if forgotten(decay, recent)]
     present = not fitted or (not absent and memory.integrals >= MOST)
     for_steps = f"to within {percent(TOLERANCE)} for {min(durations, default=steps)} steps"
+    effective = "  ".join(f"{decay:.4g}" for decay in decays)
     if growth > GROWTH:
         return Verdict("none", f"runs away, its {signals} grow {growth:.1e}-fold within {steps} steps")
     if present and shortest[kind] <= TOLERANCE:
         kinds = " and ".join(errors)
+        linear = "" if math.isnan(linearity) else f", currents {percent(linearity)} linear in them"
+        how = f"; effective decays {effective}{linear}" + ("" if math.isnan(largest) else f", integrals up to {largest:.3g}")
         if later > TOLERANCE:
             found = f"{for_steps}; relative error {percent(later)} for {longest}, on {kinds}"
-            return Verdict("integrates", found) if later <= 1 else Verdict("none", f"integrates only {found}")
-        return Verdict("integrates", f"relative error {percent(later)} at most, on {kinds} of {longest} steps")
+            return Verdict("integrates", found + how) if later <= 1 else Verdict("none", f"integrates only {found}")
+        return Verdict("integrates", f"relative error {percent(later)} at most, on {kinds} of {longest} steps{how}")
     if silent:
         return Verdict("forgets", "silent, its activity does not change with its inputs")
     if memory.older < OLD:
@@ -75,7 +81,6 @@ def judge(
         return Verdict("none", f"{remembers}, but integrals are only {percent(memory.integrals)} of what is remembered")
     if fitted and absent:
         return Verdict("none", f"{remembers}, but there is no integral of channel {', '.join(map(str, absent))}")
-    effective = "  ".join(f"{decay:.4g}" for decay in decays)
     return Verdict(
         "none",
         f"relative error {percent(shortest[kind])} on {kind} of {steps} steps; effective decays, from its {signals}: "
@@ -148,6 +153,11 @@ def behaves(dynamics: Dynamics) -> Verdict:
 def time_constant(decay: float) -> float:
     r"""$-1 / \log\gamma$, in steps."""
     return math.inf if decay == 1 else -1 / math.log(decay) if decay > 0 else 0.0
+
+
+def forgotten(decay: float, recent: int = RECENT) -> bool:
+    """Whether an integral of this decay is gone before it counts as remembered."""
+    return time_constant(decay) <= recent
 
 
 def percent(part: float) -> str:

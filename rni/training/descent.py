@@ -108,8 +108,8 @@ def check_options(
 def _gradient(loss: Loss, net: Network, inputs: Any, train: Trained) -> tuple[float, Gradient]:
     """The loss and its gradient; for parameters of the activation's own by automatic differentiation."""
     value, gradient = loss.gradient(net, inputs, train)
-    own = {name: parameter for name, parameter in net.f.named_parameters() if parameter.requires_grad}
-    if train != "all" or not own:
+    own = {name: p for name, p in net.f.named_parameters() if p.requires_grad} if train == "all" else {}
+    if not own:
         return value, gradient
     with torch.enable_grad():
         slopes = torch.autograd.grad(loss.value(net, inputs), list(own.values()), materialize_grads=True)
