@@ -4,7 +4,7 @@ Times are compared with the own time $1/\alpha$ of the neurons, in which one of 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypedDict
 
@@ -13,20 +13,21 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
-from rni.analysis.fixed_points import LASTING, FixedPoints, find, visited
+from rni.analysis.fixed_points import FixedPoints, find
 from rni.analysis.flow import Flow, flow
 from rni.analysis.latent import Latent, latent
+from rni.analysis.search import distinct
+from rni.analysis.visited import LASTING, LONGEST, SOON, bounded, settle, spread, visited
 from rni.described import Described
 from rni.exchange.vanilla import VanillaRNN
 
-SOON = 10  # own times: what is gone by then was forgotten
-LONGEST = 5000  # steps that a network is left alone for
-DESCRIBED = 12  # fixed points
-ALONE = 64  # states that are followed
+DESCRIBED = 12  # fixed points, of those that were found
+KEPT = 0.05  # of the spread of states that is left after 50 own times, if they are a memory
+SAME = 1e-3  # of the range of states then: most have another as close, where they fall together
+CLOSE = 0.02  # of that range: as close is one outcome
 ARRIVED = 0.05  # of the way from an attractor to the next point: as close counts as there
 WATCHED = 8  # states whose neighbours are followed too
 CHAOS = 5.0  # powers of e by which neighbours part, if they do at all
-GROWTH = 1e3  # times the visited range: what goes further runs away
 SUSTAINED = 0.8  # of the first half's speed, which a movement has in its second half if it goes on
 RETURN = 0.1  # of the variance: as close counts as the same state
 LARGEST = 5000  # neurons whose connections are followed one by one
@@ -36,21 +37,21 @@ LARGEST = 5000  # neurons whose connections are followed one by one
 class Dynamics(Described):
     r"""Fixed points of the network, and what becomes of the states that it visits without inputs.
 
-    own_time: $1/\alpha$, in steps. coordinates: how many latent ones. attractors: the stable points without slow directions
-    that states arrive at, the part of the states for each. retained: what is left of the spread of the states after 10
-    and after 50 own times. main: the fixed point that most are next to then. slow: the number of slow directions, multipliers with time constants above 50 own times, there.
-    drift: the speed of the fastest of them after 25 own times, in parts of their
-    range a step, which bounds how fast a memory moves. leaves: the part of the states that leaves every bound; grows,
-    moving: of the others, those that get ever faster, and that go on as fast; lyapunov: exponent of these, a step; period: in steps, if they have one. feedforward: W has no
-    loop. random: W's singular values are those of independent random weights.
+    own_time: $1/\alpha$, in steps. coordinates: how many latent ones. attractors: where states end, the part of them
+    for each; graded: most end alone. retained: what is left of the spread of the states after 10
+    and after 50 own times. slow: multipliers with time constants above 10 own times at the first fixed point, which
+    most states are next to. drift: the speed of the fastest state after 25 own times, in parts of their range a step:
+    it bounds how fast a memory moves. leaves: the part of the states that leaves every bound; of the others, grows:
+    get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is one.
+    feedforward: W has no loop. random: W's singular values are those of independent random weights.
     """
 
     own_time: float
     coordinates: int
     fixed_points: FixedPoints
     attractors: tuple[float, ...]
+    graded: bool
     retained: tuple[float, float]
-    main: int | None
     slow: int
     drift: float
     leaves: float
@@ -73,7 +74,7 @@ class Dynamics(Described):
 
 
 class Watched(NamedTuple):
-    """Of states that go on moving: exponent a step, by how much neighbours part in all, period, speed later / before."""
+    """Of states that go on moving: exponent a step, powers of e that neighbours part by, period, speed at the end."""
 
     lyapunov: float
     parting: float
@@ -82,51 +83,36 @@ class Watched(NamedTuple):
 
 
 @torch.no_grad()
-def dynamics(
-    net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | None = None, seed: int = 0
-) -> Dynamics:
+def dynamics(net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | None = None, seed: int = 0) -> Dynamics:
     """Without inputs, from the states at which `inputs`, or white noise and bursts, leave the network.
 
     values: W's singular values, where they are known already.
     """
     reduced = latent(net)
     starts = visited(net, reduced, inputs, seed)
-    points = find(net, reduced, starts, DESCRIBED)
-    path = torch.stack(settle(reduced, starts[:ALONE]))
-    inside = path.norm(dim=2).amax(0) <= GROWTH * (points.spread + float(starts.norm(dim=1).max()))
-    first, soon, later, last = stayed = path[:, inside]
-    fate = _fate(reduced, points, later, last)
+    path = settle(reduced, starts)
+    first, soon, later, last = stayed = bounded(path)
+    points = find(net, reduced, starts, last)
     still = spread(first) or 1.0
-    centres = torch.from_numpy(points.latent)
-    centre = starts.mean(0) if fate["main"] is None else centres[fate["main"]]
+    shown = points.first(DESCRIBED)
+    centres = torch.from_numpy(shown.latent)
     return Dynamics(
         own_time=reduced.own_time,
         coordinates=reduced.dimension,
-        fixed_points=points,
+        fixed_points=shown,
         retained=(spread(soon) / still, spread(last) / still),
         drift=_fastest(reduced, later) / max(_range(later), 1e-300),
-        leaves=1 - float(inside.double().mean()),
+        leaves=1 - len(last) / path.shape[1],
         feedforward=feedforward(net),
         random=random(net, values),
-        flow=flow(reduced, centres, stayed, centre),
-        **fate,
+        flow=flow(reduced, centres, stayed, centres[0] if len(centres) else starts.mean(0)),
+        **_fate(reduced, points, first, later, last),
     )
-
-
-def settle(reduced: Latent, kappa: Tensor) -> list[Tensor]:
-    """States (states, K) after 0, 10, 25 and 50 own times without inputs."""
-    marks = [min(round(times * reduced.own_time), LONGEST) for times in (0, SOON, LASTING / 2, LASTING)]
-    path = []
-    for before, mark in zip([0, *marks], marks, strict=False):
-        for _ in range(mark - before):
-            kappa = reduced.step(kappa)
-        path.append(kappa)
-    return path
 
 
 class _Fate(TypedDict):
     attractors: tuple[float, ...]
-    main: int | None
+    graded: bool
     slow: int
     grows: float
     moving: float
@@ -135,9 +121,9 @@ class _Fate(TypedDict):
     period: float | None
 
 
-def _fate(reduced: Latent, points: FixedPoints, later: Tensor, last: Tensor) -> _Fate:
-    """Of states (states, K) after 25 and 50 own times."""
-    fate = _Fate(attractors=(), main=None, slow=0, grows=0.0, moving=0.0, chaotic=False, lyapunov=None, period=None)
+def _fate(reduced: Latent, points: FixedPoints, first: Tensor, later: Tensor, last: Tensor) -> _Fate:
+    """Of states (states, K) after 0, 25 and 50 own times."""
+    fate = _Fate(attractors=(), graded=False, slow=0, grows=0.0, moving=0.0, chaotic=False, lyapunov=None, period=None)
     if not len(last):
         return fate
     centres = torch.from_numpy(points.latent)
@@ -152,15 +138,23 @@ def _fate(reduced: Latent, points: FixedPoints, later: Tensor, last: Tensor) -> 
             fate["moving"], fate["lyapunov"] = float(moving.double().mean()), watched.lyapunov
             fate["chaotic"], fate["period"] = watched.parting > CHAOS, watched.period
     if len(points):
-        slow = np.abs(np.log(np.abs(points.eigenvalues) + 1e-300)) <= 1 / (LASTING * reduced.own_time)
-        fate["main"] = int(nearest.mode().values)
-        fate["slow"] = int(slow[fate["main"]].sum())
+        lasts = np.abs(np.log(np.abs(points.eigenvalues[0]) + 1e-300)) * SOON * reduced.own_time <= 1
+        fate["slow"] = int(lasts.sum())
         arrived = distance <= ARRIVED * _nearest(centres, centres, points.spread, itself=False)[0][nearest]
-        kinds = zip(points.points, slow.any(1), strict=True)
-        hard = [k for k, (point, lasts) in enumerate(kinds) if point.stability == "attractor" and not lasts]
-        parts = (float((arrived & (nearest == k)).double().mean()) for k in hard)
-        fate["attractors"] = tuple(part for part in parts if part)
+        stable = [k for k, point in enumerate(points.points) if point.stability == "attractor"]
+        fate["attractors"] = _parts(arrived & (nearest == k) for k in stable)
+    if spread(last) >= KEPT * spread(first):
+        alone = _nearest(last, last, math.inf, itself=False)[0] > SAME * _range(last)
+        fate["graded"] = bool(alone.double().mean() > 0.5)
+        if not fate["graded"]:
+            outcome = distinct(reduced, last, CLOSE * _range(last))[1]
+            fate["attractors"] = _parts(outcome == k for k in outcome.unique().tolist())
     return fate
+
+
+def _parts(members: Iterable[Tensor]) -> tuple[float, ...]:
+    """What each has of the states, of those that have more than one."""
+    return tuple(float(each.double().mean()) for each in members if int(each.sum()) > 1)
 
 
 def watch(reduced: Latent, kappa: Tensor) -> Watched:
@@ -212,11 +206,6 @@ def _period(path: Tensor) -> float | None:
         bend = a - 2 * b + c
         best = (middle + (0.5 * (a - c) / bend if bend > 0 else 0.0)) / turns
     return best
-
-
-def spread(states: Tensor) -> float:
-    """Root mean square distance from the mean, of (states, K); 0 of none."""
-    return float((states - states.mean(0)).square().sum(1).mean().sqrt()) if len(states) else 0.0
 
 
 def _range(states: Tensor) -> float:

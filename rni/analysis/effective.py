@@ -190,8 +190,8 @@ def _best(value: Callable[[float], float], start: float) -> float:
 class Memory(NamedTuple):
     """What signals hold of past inputs, judged on samples that no coefficient was fitted on.
 
-    older: of what they hold of all inputs, the part that needs inputs of more than `recent` steps ago, two by default. integrals: of what
-    they hold of all but the present input, the part that is in the integrals, at most 1.
+    older: of what they hold of all inputs, the part that needs inputs of more than `recent` steps ago, two by default.
+    integrals: of what they hold of all but the present input, the part that is in the integrals, at most 1.
     """
 
     older: float

@@ -19,8 +19,9 @@ HELD = 2**21  # numbers at once
 class Flow:
     r"""A line or plane through c, in the coordinates $z = A^\dagger\kappa$, with the speed along it, a step.
 
-    Exact where K is 1 or 2. ticks (d, side); speed (side, d), or (side, side, d) for z at [second, first]; points (points, d), states (states, d):
-    fixed points and visited states, projected; share: the part of the states' variance about c that it holds.
+    Exact where K is 1 or 2. ticks (d, side); speed (side, d), or (side, side, d) for z at [second, first]; points
+    (points, d), states (states, d): fixed points and visited states, projected; share: the part of the states' variance
+    about c that it holds.
     """
 
     share: float

@@ -5,8 +5,8 @@ $\nu \leftarrow (1-\alpha)\nu + \alpha(W f(\nu) + b)$, then follow the same map,
 
 $$\kappa \leftarrow (1-\alpha)\kappa + \alpha R^\dagger f(L\kappa + b) ,$$
 
-exactly, in as many dimensions K as W has ranks: $\kappa = R^\dagger h$ in the rate form; in the current form on the states
-$L\kappa + b$, which all others approach as $(1-\alpha)^t$. The other eigenvalues of the network's step are $1-\alpha$.
+exactly, in as many dimensions K as W has ranks: $\kappa = R^\dagger h$ in the rate form; in the current form on the
+states $L\kappa + b$, which all others approach as $(1-\alpha)^t$. The other eigenvalues of the network's step are $1-\alpha$.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Latent:
         return activity if self.right is None else activity @ self.right
 
     def pull(self, kappa: Tensor) -> Tensor:
-        r"""$R^\dagger f(L\kappa + b) - \kappa$, 0 at a fixed point whatever the leak is; a step moves by $\alpha$ of it."""
+        r"""$R^\dagger f(L\kappa + b) - \kappa$, 0 at a fixed point for any leak; a step moves by $\alpha$ of it."""
         return self.of(self.f(self.currents(kappa))) - kappa
 
     def step(self, kappa: Tensor) -> Tensor:

@@ -192,8 +192,8 @@ def _noise(noise: float, read: Readout, test: Tensor) -> Iterator[str]:
 class _Tested(NamedTuple):
     """Relative errors by kind of test, duration and channel, not a number in channels without an integral.
 
-    worst: (time, channels), the largest of any kind by duration. largest: integral that was tested. durations: the longest sequences within the
-    tolerance on every kind of test, (channels,); limits: the kind that ends each.
+    worst: (time, channels), the largest of any kind by duration. largest: integral that was tested. durations: the
+    longest sequences within the tolerance on every kind of test, (channels,); limits: the kind that ends each.
     """
 
     errors: dict[str, dict[int, tuple[float, ...]]]

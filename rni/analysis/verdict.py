@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rni.analysis.behaviour import SOON, Dynamics
+from rni.analysis.behaviour import KEPT, Dynamics
 from rni.analysis.effective import RECENT, Memory
-from rni.analysis.fixed_points import LASTING, duration
+from rni.analysis.fixed_points import duration
+from rni.analysis.visited import LASTING, SOON
 
 Kind = Literal["integrates", "remembers", "decides", "oscillates", "forgets", "none"]
 
@@ -15,7 +16,6 @@ TOLERANCE = 0.1  # relative error up to which a network counts as integrating
 OLD = 0.1  # part of what is held that must be older than two steps: less, and the inputs are forgotten
 MOST = 0.5  # part of what is remembered that must be in the integrals, where their decays are fitted
 GROWTH = 1e3  # from the beginning to the end of a sequence: more, and the network runs away
-KEPT = 0.05  # of the spread of states that is left after 50 own times, if they are a memory
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,9 @@ def judge(
     if present and shortest[kind] <= TOLERANCE:
         kinds = " and ".join(errors)
         linear = "" if math.isnan(linearity) else f", currents {percent(linearity)} linear in them"
-        how = f"; effective decays {effective}{linear}" + ("" if math.isnan(largest) else f", integrals up to {largest:.3g}")
+        how = f"; effective decays {effective}{linear}" + (
+            "" if math.isnan(largest) else f", integrals up to {largest:.3g}"
+        )
         if later > TOLERANCE:
             found = f"{for_steps}; relative error {percent(later)} for {longest}, on {kinds}"
             return Verdict("integrates", found + how) if later <= 1 else Verdict("none", f"integrates only {found}")
@@ -106,7 +108,7 @@ def named(found: Verdict, dynamics: Dynamics, *, fitted: bool) -> Verdict:
 def behaves(dynamics: Dynamics) -> Verdict:
     """What becomes of the states that a network visits when its inputs end."""
     points, dt = dynamics.fixed_points.points, dynamics.fixed_points.dt
-    main = points[dynamics.main].modes if dynamics.main is not None else ()
+    main = points[0].modes if points else ()
     slowest = "  ".join(mode.describe(dt) for mode in main[:2])
     left = f"{percent(dynamics.retained[1])} of the spread of its states"
     long = duration(round(LASTING * dynamics.own_time), dt)
@@ -129,23 +131,23 @@ def behaves(dynamics: Dynamics) -> Verdict:
             return Verdict("none", f"goes on moving without inputs, without a period{like}")
         around = f" around a point with multipliers {slowest}" if main else ""
         return Verdict("oscillates", f"goes on without inputs, period {duration(dynamics.period, dt)},{around}{like}")
-    if dynamics.slow and main and main[0].period < abs(main[0].time_constant):
+    if main and main[0].period < main[0].time_constant >= LASTING * dynamics.own_time:
         rings = f"rings when inputs end, period {duration(main[0].period, dt)}"
         return Verdict("oscillates", f"{rings}, and dies away in {duration(main[0].time_constant, dt)}{like}")
-    if len(dynamics.attractors) > 1 and sum(dynamics.attractors) >= 0.5:
-        found = f"{len(dynamics.attractors)} attractors, {percent(sum(dynamics.attractors))} of the visited states end there"
+    if dynamics.graded:
+        shape = {0: "many points", 1: "a line of slow points", 2: "a plane of slow points"}
+        places = shape.get(dynamics.slow, f"slow points in {dynamics.slow} dimensions")
+        drift = f"drift at most {percent(dynamics.drift)} of their range a step"
+        text = f"{places}, multipliers {slowest}; {left} is left after {long}, {drift}"
+        return Verdict("remembers", f"{text}{like}")
+    if len(dynamics.attractors) > 1:
+        count, part = len(dynamics.attractors), percent(sum(dynamics.attractors))
         leave = next((point.modes[0] for point in points if point.modes[0].multiplier > 1), None)
         between = "" if leave is None else f", between them a point that they leave, multiplier {leave.describe(dt)}"
-        return Verdict("decides", f"{found}{between}{like}")
-    if dynamics.slow and dynamics.retained[1] >= KEPT:
-        shape = {1: "a line", 2: "a plane"}.get(dynamics.slow, f"{dynamics.slow} dimensions")
-        drift = f"drift at most {percent(dynamics.drift)} of their range a step"
-        return Verdict(
-            "remembers", f"{shape} of slow points, multipliers {slowest}; {left} is left after {long}, {drift}{like}"
-        )
-    if len(dynamics.attractors) == 1 or dynamics.retained[1] < KEPT:
-        after = duration(round(SOON * dynamics.own_time), dt)
-        text = f"without inputs its states return to one point, multipliers {slowest}, {percent(dynamics.retained[0])} left after {after}{like}"
+        return Verdict("decides", f"{count} attractors, where {part} of the visited states end{between}{like}")
+    if dynamics.retained[1] < KEPT:
+        after = f"{percent(dynamics.retained[0])} left after {duration(round(SOON * dynamics.own_time), dt)}"
+        text = f"without inputs its states return to one point, multipliers {slowest}, {after}{like}"
         return Verdict("forgets" if dynamics.retained[0] < OLD else "none", text)
     return Verdict("none", f"without inputs {left} is left after {long}{like}")
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
 from rni.analysis.behaviour import Dynamics
-from rni.analysis.fixed_points import Point, duration
+from rni.analysis.fixed_points import Point
 from rni.analysis.populations import NAMES
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.verdict import TOLERANCE, percent
@@ -222,15 +222,27 @@ def _dynamics(dynamics: Dynamics) -> Section:
         axes[1].plot(values.real, values.imag, ".", color=edge, alpha=0.5, markersize=4)
     axes[1].set(xlabel=r"Re $\lambda$", ylabel=r"Im $\lambda$", aspect="equal")
     whole = dynamics.coordinates <= 2
-    place = "All of its latent coordinates" if whole else f"The plane with {percent(flow.share)} of the states' variance"
+    place = (
+        "All of its latent coordinates" if whole else f"The plane with {percent(flow.share)} of the states' variance"
+    )
     caption = (
         f"A: {place}. {shown}; {zero}; filled circles, attractors; open ones, unstable points; grey, slow or marginal "
         "ones. B: eigenvalues of a step at the fixed points; those on the unit circle last, those outside grow. Below, "
         "cosines of the angles of each input with the left eigenvector, which it drives, and of each output's weights "
         "with the right one, which it reads."
     )
-    columns = ["point", "of the searches", r"multiplier $|\lambda|$", "time constant, steps", "period, steps"]
-    columns += ["driven by inputs", "seen by outputs"] if found.dt is None else ["in time", "driven by inputs", "seen by outputs"]
+    columns = [
+        "point",
+        "states that settle next to it",
+        r"multiplier $|\lambda|$",
+        "time constant, steps",
+        "period, steps",
+    ]
+    columns += (
+        ["driven by inputs", "seen by outputs"]
+        if found.dt is None
+        else ["in time", "driven by inputs", "seen by outputs"]
+    )
     rows = [row for point in found.points[:LISTED] for row in _rows(point, found.dt)]
     return Section("Without inputs", _embedded(axes), caption, columns, rows)
 
@@ -241,7 +253,7 @@ def _rows(point: Point, dt: float | None) -> Iterator[list[str]]:
         time = abs(mode.time_constant)
         yield [
             "" if k else point.stability,
-            "" if k else percent(point.searches),
+            "" if k else percent(point.reached),
             number(mode.multiplier),
             _finite(time),
             _finite(mode.period),
