@@ -212,12 +212,12 @@ def _modes(
     if net.form == "rate":
         left = u if reduced.right is None else reduced.right.to(u.dtype) @ u
         state = rates = leak * gain * lifted / turning
-        fed = gain * net.input_weights
+        fed = leak * gain * net.input_weights
     else:
         u = reduced.leak.expand(reduced.dimension)[:, None] * u
         left = gain * (u if reduced.right is None else reduced.right.to(u.dtype) @ u) / turning
         state, rates = lifted, gain * lifted
-        fed = net.input_weights
+        fed = leak * net.input_weights
     inputs = _cosines(left, fed)
     shown = rates if net.reads == "rates" else state
     outputs = _cosines(shown, net.decoders) if net.decoders is not None else inputs[:, :0]

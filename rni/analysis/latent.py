@@ -6,7 +6,7 @@ $\nu \leftarrow (1-\alpha)\nu + \alpha(W f(\nu) + b)$, then follow the same map,
 $$\kappa \leftarrow (1-\alpha)\kappa + \alpha R^\dagger f(L\kappa + b) ,$$
 
 exactly, in as many dimensions K as W has ranks: $\kappa = R^\dagger h$ in the rate form; in the current form on the
-states $L\kappa + b$, which all others approach as $(1-\alpha)^t$. The other eigenvalues of the network's step are $1-\alpha$.
+states $L\kappa + b$, which all others approach as $(1-\alpha)^t$. The other eigenvalues of its step are $1-\alpha$.
 """
 
 from dataclasses import dataclass
