@@ -11,7 +11,7 @@ import rni
 from bench.measuring import DECAYS as RELU_DECAYS
 from bench.measuring import Lines
 from rni.analysis import relative_error, robustness
-from rni.analysis.robustness import noisy_weights
+from rni.analysis.perturbations import noisy_weights
 from rni.inputs import bursts, white_noise
 
 DURATION, TRAJECTORIES = 2000, 16

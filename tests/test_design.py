@@ -111,7 +111,7 @@ def test_noise_on_the_weights_costs_about_what_it_costs_a_trained_network():
 
 @torch.no_grad()
 def _cost_of_noise(net, x, draws=10):
-    from rni.analysis.robustness import noisy_weights
+    from rni.analysis.perturbations import noisy_weights
 
     x = x.to(net.encoders)
     quiet = net.outputs(x)
