@@ -35,7 +35,7 @@ def train(
     *,
     learning_rate: float | None = None,
     steps: int = STEPS,
-    optimizer: Optimizer | str | None = None,
+    optimizer: Optimizer | torch.optim.Optimizer | type[torch.optim.Optimizer] | str | None = None,
     generator: Generator | None = None,
     train: Trained = "recurrent",
     schedule: Schedule | None = None,
@@ -46,8 +46,9 @@ def train(
     """Train the network in place; return the loss at every step, measured before the step.
 
     Trains W, W and decoders, decoders alone, or all: encoders too, and the activation's own parameters. What does not
-    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam". Learning rate and
-    schedule are chosen for the loss where they are left open: see `rate_and_schedule`.
+    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam", or torch's: an instance
+    made for what is trained, or a class. Learning rate and schedule are chosen for the loss where they are left open:
+    see `rate_and_schedule`. Inputs are drawn on the CPU, and cast to the precision and the device of the network.
 
     Stops after `steps`, or when the loss falls below `stop_loss`. Raises `Diverged` when the loss is not finite or a
     thousand times that of a silent network. Each callback gets (step, loss, network) before the step is made. With a
@@ -58,6 +59,8 @@ def train(
     learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
+    if generator.device.type != "cpu":
+        raise InputError(f"generator: on {generator.device}; allowed: on cpu, where inputs are drawn for any device")
     limit = GROWTH * max(loss.silent(), 1e-30)
     losses = checkpoint.resume(net, optimizer, generator) if checkpoint else []
     with held_interrupt(hold=checkpoint is not None) as interrupted:

@@ -23,9 +23,9 @@ Z = {np.dtype(dtype): np.array([[1], [-1]], dtype) for dtype in (np.float32, np.
 
 def train_two_points(net: Network, loss: ReLUProxyLoss, **options: Any) -> list[float]:
     """Train a network of `LowRank` weights in place, and return the losses, as `train` does with these options."""
-    if not isinstance(net.recurrent, LowRank) or net.f.name != "relu":
-        found = f"{type(net.recurrent).__name__}, {net.f.name!r}"
-        raise InputError(f"weights, activation: {found}; allowed: LowRank and 'relu' for descent on two points")
+    if not isinstance(net.recurrent, LowRank) or net.f.name != "relu" or net.encoders.device.type != "cpu":
+        found = f"{type(net.recurrent).__name__}, {net.f.name!r}, on {net.encoders.device}"
+        raise InputError(f"network: {found}; allowed: LowRank and 'relu', on cpu, for descent on two points")
     return train(net, _TwoPoints(loss.task), optimizer=_InPlace(), train="recurrent", **options)
 
 
