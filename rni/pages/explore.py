@@ -88,6 +88,7 @@ def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], loss
         "neurons": net.neurons,
         "decays": net.task.decays,
         "scales": net.task.scales,
+        "leak": net.leak,
         "activation": {"name": net.f.name}
         | {key: _packed(v) if isinstance(v, Tensor) else v for key, v in described.items()},
         "encoders": _packed(net.encoders.T),
