@@ -73,12 +73,13 @@ class Network(nn.Module):
         for x in inputs.unbind(1):
             # from rest, W(x e) = x (W e): no product of n x n x batch
             nu = x @ self.recurrent(encoders.T) if h is None else self.recurrent(torch.addmm(h, x, encoders.T))
-            active = self.f(nu)
-            h = active if self.leak == 1 else self.leaked(h, active)
+            h = self.leaked(h, self.f(nu))
             yield nu, h
 
     def leaked(self, state: Tensor | None, active: Tensor) -> Tensor:
         r"""$(1-\alpha)\,h + \alpha f(\nu)$, where the state h is None at rest."""
+        if self.leak == 1:
+            return active
         return self.leak * active if state is None else torch.lerp(state, active, self.leak)
 
     def changed(

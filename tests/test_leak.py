@@ -63,6 +63,22 @@ def test_the_certificate_of_a_leaky_network_holds_for_inputs_that_do_their_worst
     assert bool((error > 1e-3 * bounds).all())
 
 
+@pytest.mark.parametrize("train", ["recurrent", "recurrent+decoders", "all"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_gradient_of_a_leaky_network_is_that_of_automatic_differentiation(activation, train):
+    net, loss = leaky(activation), rni.BatchLoss(TWO, 5, 4)
+    x = loss.draw(torch.Generator().manual_seed(1), torch.float64)
+    value, gradient = loss.gradient(net, x, train)
+    expected = loss.value(net, x)
+    expected.backward()
+    assert value == pytest.approx(expected.item())
+    torch.testing.assert_close(gradient.recurrent(), net.recurrent.value.grad)
+    if gradient.decoders is not None:
+        torch.testing.assert_close(gradient.decoders, net.decoders.grad)
+    if gradient.encoders is not None:
+        torch.testing.assert_close(gradient.encoders, net.encoders.grad)
+
+
 def test_decays_faster_than_the_leak_are_refused():
     with pytest.raises(rni.InputError, match=r"decays: \[0.5, 0.99\] with a leak of 0.2; allowed: above 0.8"):
         rni.design(rni.Integration([0.5, 0.99]), 100, leak=0.2)
