@@ -67,6 +67,11 @@ class Network(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.encoders.dtype
 
+    def __repr__(self) -> str:
+        kind = type(self.recurrent).__name__
+        leak = "" if self.leak == 1 else f", leak={self.leak:g}"
+        return f"Network({self.neurons} neurons, {self.f!r}, {kind}, {self.task!r}, {self.dtype}{leak})"
+
     def steps(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
         encoders, h = self.encoders, initial

@@ -115,7 +115,7 @@ def empty(path):
         (empty, "truncated, or not safetensors"),
         (lambda path: path.write_bytes(pickle.dumps([1])), "a pickle"),
         (lambda path: torch.save({"a": torch.zeros(2)}, path), "a pickle"),
-        (lambda path: change(path, {"format": "rni-network/99"}), "format 'rni-network/99'; allowed: 'rni-network/2'"),
+        (lambda path: change(path, {"format": "rni-network/99"}), "format 'rni-network/99'; allowed: 'rni-network/3'"),
         (nan, "decoders: NaN or infinite values"),
         (lambda path: change(path, encoders=torch.zeros(20, 3)), r"encoders: shape \(20, 3\); allowed: \(20, 2\)"),
         (lambda path: change(path, recurrent=torch.zeros(20, 19)), r"recurrent: shape \(20, 19\)"),
