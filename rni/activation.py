@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable
 from importlib import import_module
 from operator import attrgetter
+from types import BuiltinFunctionType
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -164,9 +165,8 @@ class Elementwise(Activation):
 def place(f: Activation) -> str:
     """Where an activation of one's own is found, "module:name", for a file, which never holds code."""
     thing: Any = f.function if isinstance(f, Elementwise) else type(f)
-    module = getattr(thing, "__module__", None)
-    name = getattr(thing, "__qualname__" if module else "__name__", "")
-    module = module or "torch"  # whose functions don't say
+    builtin = isinstance(thing, BuiltinFunctionType)  # of torch, whose qualified names can't be imported
+    module, name = getattr(thing, "__module__", ""), getattr(thing, "__name__" if builtin else "__qualname__", "")
     try:
         if at(f"{module}:{name}") is thing and (isinstance(f, Elementwise) or not [*f.parameters(), *f.buffers()]):
             return f"{module}:{name}"

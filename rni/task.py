@@ -59,7 +59,9 @@ class Integration:
                 f"decays: {list(self.decays)} with a leak of {leak:g}; allowed: above {1 - leak:g}, by which such a "
                 "state lasts without any recurrence"
             )
-        return Integration(slowest, [g * s / (leak * u) for g, s, u in zip(self.decays, self.scales, slowest, strict=True)])
+        return Integration(
+            slowest, [g * s / (leak * u) for g, s, u in zip(self.decays, self.scales, slowest, strict=True)]
+        )
 
     def largest_integral(self, bound: float = 1.0) -> tuple[float, ...]:
         r"""$y_{max} = \gamma (y_{max} + s\,x_{max})$ for inputs bounded by `bound`; infinite where the decay is 1."""

@@ -41,7 +41,9 @@ def design(
     raw = without_training(decays, scales, neurons, activation, seed) | {"training": {"steps": 0}}
     raw["network"]["leak"] = leak
     specification = Specification.parse(raw)
-    if specification.network.activation.name not in HOMOGENEOUS and leak == 1:  # the proxy loss knows the range of integrals
+    if (
+        specification.network.activation.name not in HOMOGENEOUS and leak == 1
+    ):  # the proxy loss knows the range of integrals
         raw["training"] |= {"loss": "proxy", "bounds": largest or []}
         specification = Specification.parse(raw)
     require_writable(out)

@@ -57,7 +57,7 @@ def train(
     saves itself first.
     """
     optimizer, loss = make(optimizer), _loss(loss)
-    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule)
+    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule, net.leak)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
     limit = GROWTH * max(loss.silent(), 1e-30)
@@ -90,12 +90,12 @@ def _loss(loss: Loss | Callable[[Network], Tensor]) -> Loss:
 
 
 def rate_and_schedule(
-    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
+    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None, leak: float = 1.0
 ) -> tuple[float, Schedule]:
     """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
     if learning_rate is not None:
         return learning_rate, schedule or "constant"
-    own_rate, own_schedule = optimizer.defaults(loss)
+    own_rate, own_schedule = optimizer.defaults(loss, leak)
     return own_rate, schedule or own_schedule
 
 
