@@ -46,10 +46,10 @@ class Integration:
         return torch.stack(integrals, dim=-2) if integrals else inputs.clone()
 
     def undamped(self, leak: float) -> "Integration":
-        r"""What $f(W\,\cdot)$ must integrate so that $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$ does this task.
+        r"""What $f(W\,\cdot)$ has to integrate for $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$ to do this task.
 
-        $\gamma' = 1 - (1-\gamma)/\alpha$ and $s' = \gamma s / (\alpha\gamma')$: the state forgets by itself, so that the
-        recurrence has less to forget. The largest integral is the same.
+        $\gamma' = 1 - (1-\gamma)/\alpha$ and $s' = \gamma s / (\alpha\gamma')$: the state forgets by itself, so
+        that the recurrence has less to. The largest integral is the same.
         """
         if leak == 1:
             return self

@@ -118,7 +118,7 @@ def test_a_file_names_the_place_of_an_activation_and_imports_it_only_when_it_is_
 
 
 def test_an_activation_that_has_no_place_can_not_be_saved(tmp_path):
-    with pytest.raises(rni.InputError, match="allowed in a file: linear, relu, .*a function at the top of a module"):
+    with pytest.raises(rni.InputError, match=r"allowed in a file: linear, relu, .*a function at the top of a module"):
         rni.save(network(lambda nu: nu), tmp_path / "net.safetensors")
 
 

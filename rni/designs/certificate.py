@@ -76,8 +76,8 @@ def certify(net: Network) -> Certificate:
     r"""The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
 
     Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about, and of lower rank.
-    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the undamped coordinates can't leave
-    is one that its own can't leave, errors $(1-\alpha)\epsilon + \alpha(\gamma'\epsilon + r)$ have the same limit
+    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the undamped coordinates can't
+    leave is one that its own can't leave, errors $(1-\alpha)\epsilon + \alpha(\gamma'\epsilon + r)$ have the same limit
     $r / (1-\gamma')$, and its outputs are averages too, so that the bound is that of the undamped network.
     """
     basis, task = coordinates(net), net.task.undamped(net.leak)

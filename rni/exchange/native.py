@@ -4,8 +4,9 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 `recurrent_right` (neurons, rank) with W = left @ right.T, and the numbers `tolerance` and `room` by which such factors
 are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
 activation that differs between neurons; `losses` (steps,) of its training.
-Header, as JSON under the key `rni`: `format`, `activation` (name and parameters, or the place `at` which one of the user's own is found), `leak`, `decays`, `scales`, and the
-`specification` of the run that made it; that of a designed network has no steps of training.
+Header, as JSON under the key `rni`: `format`, `activation` (name and parameters, or the place `at` which one of the
+user's own is found), `leak`, `decays`, `scales`, and the `specification` of the run that made it; that of a designed
+network has no steps of training.
 """
 
 import math
