@@ -4,8 +4,8 @@ from . import activation, analysis, inputs, losses, task, theory, training, tran
 from .analysis import Analysis, FixedPoints, RecordingAnalysis, analyze, fixed_points
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
-from .exchange import Recording, VanillaRNN, load, save
-from .losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
+from .exchange import NetworkFile, Recording, VanillaRNN, load, read, save
+from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, ReLUProxyLoss
 from .network import Network
 from .pages import explore
 from .runs.execution import run
@@ -26,6 +26,8 @@ __all__ = [
     "InputError",
     "Integration",
     "Network",
+    "NetworkFile",
+    "OwnLoss",
     "Polished",
     "ProxyLoss",
     "ReLUProxyLoss",
@@ -44,6 +46,7 @@ __all__ = [
     "load",
     "losses",
     "polish",
+    "read",
     "run",
     "save",
     "task",

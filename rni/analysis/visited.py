@@ -18,6 +18,7 @@ GROWTH = 1e3  # times the visited range: what goes further runs away
 HELD = 2**21  # numbers in a batch of states
 
 
+@torch.no_grad()
 def visited(net: VanillaRNN, reduced: Latent, inputs: Tensor | None = None, seed: int = 0) -> Tensor:
     """Latent coordinates (starts, K) at which white noise, bursts, or `inputs` leave the network, finite ones only.
 

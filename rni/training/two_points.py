@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from rni.errors import InputError
 from rni.losses import Gradient, ReLUProxyLoss, Trained
+from rni.losses.gradient import require_task
 from rni.network import Network
 from rni.training.descent import train
 from rni.training.optimizers import GradientDescent
@@ -23,9 +24,10 @@ Z = {np.dtype(dtype): np.array([[1], [-1]], dtype) for dtype in (np.float32, np.
 
 def train_two_points(net: Network, loss: ReLUProxyLoss, **options: Any) -> list[float]:
     """Train a network of `LowRank` weights in place, and return the losses, as `train` does with these options."""
-    if not isinstance(net.recurrent, LowRank) or net.f.name != "relu":
-        found = f"{type(net.recurrent).__name__}, {net.f.name!r}"
-        raise InputError(f"weights, activation: {found}; allowed: LowRank and 'relu' for descent on two points")
+    if not isinstance(net.recurrent, LowRank) or net.f.name != "relu" or net.encoders.device.type != "cpu":
+        found = f"{type(net.recurrent).__name__}, {net.f.name!r}, on {net.encoders.device}"
+        raise InputError(f"network: {found}; allowed: LowRank and 'relu', on cpu, for descent on two points")
+    require_task(net, loss.task)
     return train(net, _TwoPoints(loss.task), optimizer=_InPlace(), train="recurrent", **options)
 
 
