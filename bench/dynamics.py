@@ -7,9 +7,9 @@ from torch import Tensor
 
 import rni
 from bench.measuring import Lines
-from rni.analysis.fixed_points import FIXED
-from rni.analysis.latent import latent
+from rni.analysis.latents import latent
 from rni.analysis.search import distinct
+from rni.analysis.stationary import FIXED
 from rni.analysis.visited import spread, visited
 from rni.exchange.vanilla import VanillaRNN
 from rni.weights import Dense, LowRank, Weights

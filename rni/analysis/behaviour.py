@@ -13,10 +13,10 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
-from rni.analysis.fixed_points import FixedPoints, find
 from rni.analysis.flow import Flow, flow
-from rni.analysis.latent import Latent, latent
+from rni.analysis.latents import Latent, latent
 from rni.analysis.search import distinct
+from rni.analysis.stationary import FixedPoints, find
 from rni.analysis.visited import LASTING, LONGEST, SOON, bounded, settle, spread, visited
 from rni.described import Described
 from rni.exchange.vanilla import VanillaRNN

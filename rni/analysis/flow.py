@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.analysis.latent import Latent
+from rni.analysis.latents import Latent
 
 SIDE = 41  # of the grid of a plane
 ALONG = 201  # positions on a line

@@ -7,7 +7,7 @@ products with W alone, where there are many. Newton's method ends it.
 import torch
 from torch import Generator, Tensor
 
-from rni.analysis.latent import Latent
+from rni.analysis.latents import Latent
 
 FEW = 32  # coordinates up to which equations are solved with matrices
 ITERATIONS = 50  # with matrices

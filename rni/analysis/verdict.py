@@ -7,7 +7,7 @@ from typing import Literal
 
 from rni.analysis.behaviour import KEPT, Dynamics
 from rni.analysis.effective import RECENT, Memory
-from rni.analysis.fixed_points import duration
+from rni.analysis.stationary import duration
 from rni.analysis.visited import LASTING, SOON
 
 Kind = Literal["integrates", "remembers", "decides", "oscillates", "forgets", "none"]

@@ -6,7 +6,7 @@ Times are compared with the own time $1/\alpha$ of the neurons, in which one of 
 import torch
 from torch import Generator, Tensor
 
-from rni.analysis.latent import Latent
+from rni.analysis.latents import Latent
 from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import bursts, white_noise
 

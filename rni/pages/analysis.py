@@ -13,9 +13,9 @@ from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
 from rni.analysis.behaviour import Dynamics
-from rni.analysis.fixed_points import Point
 from rni.analysis.population import NAMES
 from rni.analysis.results import Analysis, RecordingAnalysis
+from rni.analysis.stationary import Point
 from rni.analysis.verdict import TOLERANCE, percent
 from rni.atomic import write_atomically
 from rni.pages.style import CHANNELS, POPULATIONS, TARGET, legend, panels

@@ -13,7 +13,7 @@ from torch import nn
 
 from rni import InputError, Integration, Recording, VanillaRNN, activation, analysis, analyze, design, fixed_points
 from rni.analysis.behaviour import feedforward, period, random, watch
-from rni.analysis.latent import latent
+from rni.analysis.latents import latent
 from rni.analysis.verdict import behaves
 from rni.pages.analysis import write_page
 from rni.weights import Dense, LowRank

@@ -11,7 +11,7 @@ from rni import Analysis, Integration, Recording, analyze, design
 from rni.inputs import white_noise
 from rni.pages.analysis import write_page
 
-SECTIONS = ["Integrals", "Effective decays", "Dimension", "Linearity", "Selectivity"]
+SECTIONS = ["Integrals", "Effective decays", "Dimension", "Without inputs", "Linearity", "Selectivity"]
 
 
 @pytest.fixture

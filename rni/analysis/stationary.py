@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rni.activation import Activation
-from rni.analysis.latent import Latent, latent
+from rni.analysis.latents import Latent, latent
 from rni.analysis.search import FEW, spaced, still_points
 from rni.analysis.visited import LASTING, STARTS, bounded, settle, spread, visited
 from rni.described import Described
@@ -133,7 +133,7 @@ def fixed_points(
 def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, most: int = MOST) -> FixedPoints:
     """Searches from rows of starts (starts, K) and from where they settled; up to `most` points are described."""
     size = spread(starts) or 1.0
-    most_rows = STARTS if reduced.dimension <= FEW else STARTS // 2
+    most_rows = STARTS if reduced.dimension <= 10 * FEW else STARTS // 2
     rows = max(16, min(most_rows, int(HELD / (len(reduced.bias) * reduced.dimension**0.5))))
     begun = torch.cat([spaced(settled, rows // 2), spaced(starts, rows)])
     kept, member = still_points(reduced, begun, rows, size)
