@@ -1,11 +1,13 @@
 import os
 import signal
+import sys
 
 import pytest
 import torch
 
-import rni
+import rni as package
 from rni import vectors
+from rni.cli import main
 
 torch.set_num_threads(1)  # small products are slower on several threads
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would commands
@@ -22,8 +24,26 @@ def small(generator):
     """A small network in float64 with weights away from any kink: `small(activation, decays=...)`."""
 
     def make(f="relu", decays=(0.9, 0.8), neurons=12, radius=0.9, scales=None):
-        task = rni.Integration(decays, scales)
+        task = package.Integration(decays, scales)
         w = radius * torch.randn(neurons, neurons, generator=generator, dtype=torch.float64) / neurons**0.5
-        return rni.Network(task, *vectors.independent(neurons, task.channels, generator), w, f)
+        return package.Network(task, *vectors.independent(neurons, task.channels, generator), w, f)
 
     return make
+
+
+@pytest.fixture
+def rni(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rni", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from torch import Generator
 
 from rni.activation import ACTIVATIONS, ActivationPart
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
 from rni.network import Network
 from rni.part import Numbers, Part, Positive, require, shown
@@ -26,17 +26,14 @@ from rni.weights import WEIGHTS, WeightsPart
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
 FORMAT = 5  # part of every run's hash: raise it when the same specification comes to mean another result
+ForChannels = Annotated[Numbers, BeforeValidator(lambda raw: [raw] if type(raw) in (int, float) else raw)]
 
 
 class Task(Part):
     """Decays and scales, one for each channel; scales are 1 if left open."""
 
-    decays: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
-        min_length=1, max_length=1000
-    )
-    scales: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
-        default_factory=lambda data: (1.0,) * len(data["decays"])
-    )
+    decays: ForChannels = Field(min_length=1, max_length=1000)
+    scales: ForChannels = Field(default_factory=lambda data: (1.0,) * len(data["decays"]))
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -119,7 +116,7 @@ class Specification(Part):
         """Validate plain data; one line for each thing that is wrong: field, value, what is allowed."""
         if not isinstance(raw, dict) or not all(isinstance(name, str) for name in raw):
             raise InputError(f"specification: {shown(raw)}; allowed: a table")
-        return cls(**raw)
+        return cls(**{"task": {}} | raw)
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: dict[str, Any] | None = None) -> Self:
@@ -223,8 +220,9 @@ def _place(name: str) -> tuple[str, str]:
     for known, names in fields().items():
         if field in names and section in ("", known):
             return known, field
-    allowed = ", ".join(field for names in fields().values() for field in names)
-    raise InputError(f"{name}: no such field; allowed: {allowed}")
+    known = [field for names in fields().values() for field in names]
+    likely = nearest(field, known) or nearest(section, fields())
+    raise InputError(f"{name}: no such field; allowed: {', '.join(known)}{likely}")
 
 
 def _has_huge_numbers(raw: Any) -> bool:
