@@ -21,11 +21,11 @@ class Integration:
         decays = _floats("decays", decays)
         scales = (1.0,) * len(decays) if scales is None else _floats("scales", scales)
         if not decays or not all(0 <= decay <= 1 for decay in decays):
-            raise InputError(f"decays: {list(decays)}; allowed: one or more numbers between 0 and 1")
+            raise InputError(f"Integration.decays: {list(decays)}; allowed: one or more numbers between 0 and 1")
         if len(scales) != len(decays):
-            raise InputError(f"scales: {len(scales)} scales; allowed: {len(decays)}, one for each decay")
+            raise InputError(f"Integration.scales: {len(scales)} scales; allowed: {len(decays)}, one for each decay")
         if not all(abs(scale) < float("inf") for scale in scales):
-            raise InputError(f"scales: {list(scales)}; allowed: finite numbers")
+            raise InputError(f"Integration.scales: {list(scales)}; allowed: finite numbers")
         object.__setattr__(self, "decays", decays)
         object.__setattr__(self, "scales", scales)
 
@@ -64,4 +64,4 @@ def _floats(name: str, values: Any) -> tuple[float, ...]:
     except (TypeError, ValueError, RuntimeError):
         shape = getattr(values, "shape", None)
         found = repr(values) if shape is None else f"shape {tuple(shape)}"
-        raise InputError(f"{name}: {found}; allowed: one or more numbers") from None
+        raise InputError(f"Integration.{name}: {found}; allowed: one or more numbers") from None

@@ -192,6 +192,8 @@ rni analyze net.safetensors --inputs notes.txt
     notes.txt: a text; allowed: an array, X.npy
 rni analyze net.safetensors --decays 0.9
     decays: 1; allowed: 2, one for each input channel
+rni analyze net.safetensors --decays 0.9 1.5
+    --decays: [0.9, 1.5]; allowed: one or more numbers between 0 and 1
 rni analyze net.safetensors --scales 2
     --scales: given without --decays; allowed: both
 rni analyze net.safetensors --activation tanh

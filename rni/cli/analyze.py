@@ -10,6 +10,7 @@ from rni.cli.files import require_kind, require_output
 from rni.cli.flags import PAGE, Force, Scales
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
+from rni.cli.specified import said_of_flags
 from rni.errors import InputError
 
 KINDS = ("network", "safetensors", "state dict", "pickle", "arrays")
@@ -49,7 +50,8 @@ def analyze(
     given = read(what, activation)
     options: dict[str, Any] = {}
     if decays is not None:
-        options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
+        with said_of_flags():
+            options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = read_inputs(inputs, given.channels)
     if isinstance(given, VanillaRNN):

@@ -8,6 +8,8 @@ from typing import Any
 from rni.cli.lists import numbers, value
 from rni.errors import InputError
 
+FLAGS = "decays|scales|bounds|neurons|activation|seed"
+PLACE = re.compile(rf"^(Integration\.|(task|network|training)\.(loss\.)?)?(?=({FLAGS})\b)")
 HOMOGENEOUS = ("linear", "relu")  # activations for which integrals of any size are alike
 
 
@@ -27,5 +29,4 @@ def said_of_flags() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        place = r"^((task|network|training)\.(loss\.)?)?(?=(decays|scales|bounds|neurons|activation|seed)\b)"
-        raise InputError(*(re.sub(place, "--", line) for line in str(error).splitlines())) from None
+        raise InputError(*(PLACE.sub("--", line) for line in str(error).splitlines())) from None

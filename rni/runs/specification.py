@@ -116,7 +116,7 @@ class Specification(Part):
         """Validate plain data; one line for each thing that is wrong: field, value, what is allowed."""
         if not isinstance(raw, dict) or not all(isinstance(name, str) for name in raw):
             raise InputError(f"specification: {shown(raw)}; allowed: a table")
-        return cls(**{"task": {}} | raw)
+        return cls(**raw)
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: dict[str, Any] | None = None) -> Self:
@@ -139,7 +139,7 @@ class Specification(Part):
             }
             reason = reasons.get(type(error)) or getattr(error, "strerror", None) or error
             raise InputError(f"{path}: {reason}; allowed: a TOML configuration") from None
-        return cls.parse(override(raw, overrides or {}))
+        return cls.parse({"task": {}} | override(raw, overrides or {}))
 
     def to_toml(self) -> str:
         """The whole specification as a configuration that gives the same run."""
