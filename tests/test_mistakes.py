@@ -117,6 +117,8 @@ rni design
     --decays: missing; allowed: a value
 rni design --decays
     --decays: no value; allowed: --decays VALUE
+rni design 0.9 0.8
+    0.9 0.8: unexpected; allowed: --decays 0.9 0.8
 rni design --decays 0.9,x
     --decays: '0.9,x'; allowed: numbers, e.g. 0.95,0.9
 rni design --decays 1.2

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rni.cli.files import require_kind, require_output
+from rni.cli.files import require_ending, require_kind, require_output
 from rni.cli.flags import PAGE, Force, Scales
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
@@ -40,6 +40,7 @@ def analyze(
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
     if out is not None:
+        require_ending(out, PAGE)
         require_output(context, out, PAGE, force=force, reads=[what, inputs])
 
     from rni.analysis import analyze

@@ -29,8 +29,9 @@ def design(
     """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
 
     Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds:
-    sigmoids hold integrals up to about sqrt(neurons / 2 pi), tanh twice that, whatever the decays. Prints the error over 2000 steps and the bound for any number of steps. --polish NET.safetensors makes a trained
-    network exact instead, and says how far that moves it.
+    sigmoids hold integrals up to about sqrt(neurons / 2 pi), tanh twice that, whatever the decays. Prints the error
+    over 2000 steps and the bound for any number of steps. --polish NET.safetensors makes a trained network exact
+    instead, and says how far that moves it.
     """
     if polish is not None:
         if given(context) - {"polish", "out", "force"}:

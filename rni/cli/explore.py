@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rni.cli.files import require_network, require_output
+from rni.cli.files import require_ending, require_network, require_output
 from rni.cli.flags import PAGE, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.specified import said_of_flags, without_training
 from rni.errors import InputError
@@ -38,6 +38,7 @@ def explore(
         raise InputError(f"{flags}: given with {network}; allowed: one network file, or --decays and --scales")
     if network is not None:
         require_network(network)
+    require_ending(out, PAGE)
     require_output(context, out, PAGE, force=force, reads=[network])
 
     from rni.pages import explore

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rni.cli.files import require_network, require_output
+from rni.cli.files import require_ending, require_network, require_output
 from rni.cli.flags import Force, NetworkFile
 from rni.errors import InputError, nearest
 
@@ -29,6 +29,7 @@ def export(
         raise InputError(f"--to: {to!r}; allowed: {', '.join(ENDINGS)}{nearest(to, ENDINGS)}")
     out = out or network.with_suffix(ENDINGS[to][0])
     require_network(network)
+    require_ending(out, ENDINGS[to])
     require_output(context, out, ENDINGS[to], force=force, reads=[network])
 
     from rni.exchange import native

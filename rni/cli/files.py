@@ -22,6 +22,10 @@ TAKEN = {  # by which command
     "checkpoint": "rni train, where the same command is given again",
     "array": "rni simulate NET.safetensors --inputs",
 }
+ENDINGS = {  # of which people, and programs, know what is in them
+    *(".safetensors", ".pt", ".pth", ".ckpt", ".npy", ".npz", ".onnx", ".pkl", ".h5", ".hdf5", ".mat"),
+    *(".toml", ".json", ".csv", ".txt", ".md", ".py", ".html", ".htm", ".pdf", ".png", ".svg"),
+}
 
 
 def require_kind(path: Path, wanted: Iterable[str], allowed: str) -> None:
@@ -37,6 +41,12 @@ def require_network(path: Path) -> None:
     require_kind(path, ["network"], "a network file, NET.safetensors, as rni train and rni design write it")
 
 
+def require_ending(out: Path, endings: Iterable[str]) -> None:
+    """Refuse an output under a name that promises something else, or nothing."""
+    if out.suffix not in endings:
+        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings)}")
+
+
 def require_output(
     context: typer.Context, out: Path, endings: Iterable[str], *, force: bool, reads: Iterable[Path | None] = ()
 ) -> None:
@@ -44,8 +54,8 @@ def require_output(
 
     What is there already is not replaced in silence: only where --out or --force says so.
     """
-    if out.suffix not in endings:
-        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(endings)}")
+    if out.suffix in ENDINGS:
+        require_ending(out, endings)
     if any(path is not None and _same(path, out) for path in reads):
         raise InputError(f"--out: {str(out)!r}, which is read by the same command; allowed: another name")
     require_writable(out)

@@ -33,8 +33,8 @@ def train(
     from rni.runs.specification import Specification
 
     specification = Specification.from_toml(config, _overrides(context.args))
-    require_output(context, out, NETWORK, force=force, reads=[config])
     checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    require_output(context, out, NETWORK, force=force or checkpoint.exists(), reads=[config])
     require_writable(checkpoint)
 
     from rni.analysis import analyze

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from rni.cli.lists import joined
+from rni.cli.lists import are_numbers, joined
 from rni.errors import InputError, nearest
 
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
@@ -63,7 +63,9 @@ def _said(error: Any) -> str:
         name, known = message.split("'")[1], list(command.commands) if command else []
         return f"{name}: no such command; allowed: {', '.join(known)}{nearest(name, known)}"
     if message.startswith("Got unexpected extra"):
-        return f"{message.partition(' (')[2].removesuffix(')')}: unexpected; allowed: see {path} --help"
+        extra = message.partition(" (")[2].removesuffix(")")
+        likely = are_numbers(extra) and any("--decays" in each.opts for each in command.params)
+        return f"{extra}: unexpected; allowed: {f'--decays {extra}' if likely else f'see {path} --help'}"
     return message
 
 
