@@ -73,6 +73,8 @@ def _packed(path: Path) -> str:
 
 def _text(start: bytes) -> str:
     text = start.decode()
+    if "\0" in text:
+        return ""
     with suppress(ValueError, RecursionError):
         if tomllib.loads(text).keys() & {"seed", "task", "network", "training"}:
             return "configuration"

@@ -48,7 +48,8 @@ def _said(error: Any) -> str:
     if parameter is not None:
         name = next((opt for opt in parameter.opts if opt.startswith("--")), parameter.metavar or parameter.name)
         if type(error).__name__ == "MissingParameter":
-            return f"{name}: missing; allowed: {path} {name}{f' {parameter.metavar}' * name.startswith('--')}"
+            text = f" {parameter.metavar or 'VALUE'}" if name.startswith("--") else ""
+            return f"{name}: missing; allowed: {path} {name}{text}"
         wrong = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {"msg": message}
         value = f" {wrong['input']!r}" if "input" in wrong else ""
         return f"{name}:{value}; allowed: {_allowed(wrong['msg'])}"
