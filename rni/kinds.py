@@ -37,6 +37,8 @@ CALLED = {
 def kind(path: Path) -> str:
     """A key of `CALLED`, or a name of its own; empty where the file is of no known kind, or can't be read."""
     with suppress(Exception):  # whatever a file holds, looking at it is not what fails
+        if not path.is_file():  # a pipe would be waited for
+            return ""
         with path.open("rb") as file:
             start = file.read(START)
         if not start:

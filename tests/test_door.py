@@ -141,6 +141,17 @@ def test_ctrl_c_says_that_nothing_is_half_written(rni, net, tmp_path, monkeypatc
     assert not (tmp_path / "y.npy").exists()
 
 
+def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rni.paper.reproduce.reproduce", interrupted)
+    code, _, err = rni("reproduce", "fig1", "--workers", "1", "--store", "runs")
+    assert code == 130
+    assert err.startswith("rni: interrupted; finished runs, and those begun as far as they are, are kept in ")
+    assert err.endswith(f"{tmp_path / 'runs'}: the same command goes on from there\n")
+
+
 def test_going_on_from_a_checkpoint_is_announced(rni, config, tmp_path):
     def stop(step, *_):
         if step == 1:

@@ -11,6 +11,9 @@ from torch import nn
 
 import rni
 from rni.cli import main
+from rni.pages import snapshots
+from rni.tensors import write_tensors
+from rni.training import checkpoint
 
 MISTAKES = """
 rni --verison
@@ -180,6 +183,8 @@ rni analyze pictures.npz
     pictures.npz: picture: unknown; allowed: recurrent, ... for a recording
 rni analyze x.npy
     x.npy: an array, as numpy.save writes it; taken by rni simulate
+rni analyze run.checkpoint
+    run.checkpoint: the checkpoint of a training; taken by rni train, where the same command is given again; allowed:
 rni analyze model.onnx
     model.onnx: an ONNX graph; allowed: NET.safetensors
 rni analyze model.h5
@@ -240,6 +245,10 @@ rni explore net.safetensors --decays 0.9
     --decays: given with net.safetensors; allowed: one network file
 rni explore --out page.pdf
     --out: 'page.pdf'; allowed: a name that ends in .html
+rni explore two.snapshots.safetensors
+    two.snapshots.safetensors: snapshots of a training; taken by rni explore, beside its network; allowed: a network
+rni export rnn.safetensors --out rnn.onnx --to onnx
+    rnn.safetensors: a safetensors file of tensors; taken by rni analyze; allowed: a network file
 rni explore run.toml
     run.toml: a configuration; taken by rni train; allowed: a network file
 rni theory --decay 2
@@ -306,6 +315,9 @@ def folder(tmp_path_factory):
     np.savez(place / "noinputs.npz", activity=np.zeros((4, 50, 5)))
     np.savez(place / "pictures.npz", picture=np.zeros((3, 3)))
     (place / "half.npz").write_bytes((place / "recording.npz").read_bytes()[:100])
+    tensors = {"rnn.safetensors": {}, "run.checkpoint": {"format": checkpoint.FORMAT}}
+    for name, header in (tensors | {"two.snapshots.safetensors": {"format": snapshots.FORMAT}}).items():
+        write_tensors(place / name, layers["rnn"].state_dict(), header)
     (place / "model.onnx").write_bytes(b"\x08\x07\x12\x07pytorch")
     (place / "model.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     (place / "data.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(100))

@@ -40,13 +40,13 @@ def reproduce(
     from rni.runs import store as runs
     from rni.runs.engine import cluster, local
 
-    try:
-        with cluster(scheduler) if scheduler else local(workers) as executor:
+    with cluster(scheduler) if scheduler else local(workers) as executor:
+        try:
             outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
-    except KeyboardInterrupt:
-        kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
-        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130) from None
+        except KeyboardInterrupt:  # said at once: the workers take a moment to save what they have
+            kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
+            print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
+            raise typer.Exit(130) from None
     for outcome in outcomes:
         for claim in outcome.claims:
             print(f"{claim.verdict:<27} {claim.id}")

@@ -70,7 +70,7 @@ def train(
     analysis = analyze(result.network)
     print(analysis)
     if analysis.verdict.kind != "integrates":
-        print(f"what to do: {_advice(result)}")
+        print(f"not an integrator; what to do: {_advice(result)}")
     print(f"wrote {out}")
 
 
