@@ -63,13 +63,15 @@ def train(
     for snapshot in series if result.losses else []:
         snapshot.take(len(result.losses), result.losses[-1], result.network)
     checkpoint.unlink(missing_ok=True)
-    if isinstance(result.network.recurrent, Dale) and (reason := obstacle(result.network.recurrent.signs)):
-        print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
+    recurrent = result.network.recurrent
+    impossible = obstacle(recurrent.signs) if isinstance(recurrent, Dale) else None
+    if impossible:
+        print(f"rni: warning: Dale's law with {impossible}", file=sys.stderr)
     if result.losses:
         print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps")
     analysis = analyze(result.network)
     print(analysis)
-    if analysis.verdict.kind != "integrates":
+    if analysis.verdict.kind != "integrates" and not impossible:
         print(f"not an integrator; what to do: {_advice(result)}")
     print(f"wrote {out}")
 
