@@ -21,6 +21,7 @@ def design(
     ] = None,
     neurons: Neurons = 1000,
     activation: Activation = "relu",
+    leak: Annotated[float, typer.Option(help="alpha = dt / tau of a leaky network; 1 is none.")] = 1.0,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("designed.safetensors"),
     force: Force = False,
@@ -44,9 +45,10 @@ def design(
 
     with said_of_flags():
         largest = numbers("--bounds", bounds) if bounds is not None else None
-        raw = without_training(decays, scales, neurons, activation, seed) | {"training": {"steps": 0}}
+        raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
         specification = Specification.parse(raw)
-        if specification.network.activation.name not in HOMOGENEOUS:  # the proxy loss knows the range of integrals
+        # the proxy loss knows the range of integrals
+        if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
             raw["training"] |= {"loss": "proxy", "bounds": largest or []}
             specification = Specification.parse(raw)
         require_output(context, out, NETWORK, force=force)
@@ -56,7 +58,7 @@ def design(
 
         net = specification.build()
         vectors = {"encoders": net.encoders, "decoders": net.decoders}
-        result = design(net.task, neurons, net.f, **vectors, bounds=largest, seed=seed)
+        result = design(net.task, neurons, net.f, **vectors, bounds=largest, leak=leak, seed=seed)
     native.save(result.network, out, specification.to_dict())
     print(result)
     print(f"wrote {out}")

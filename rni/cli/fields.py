@@ -18,6 +18,7 @@ FIELDS = {
         "activation": ("relu", "or linear, sigmoid, tanh, softplus, rectified_power"),
         "vectors": ("independent", "encoders and decoders; or overlap, orthonormal, supports"),
         "weights": ("dense", "or lowrank, dale"),
+        "leak": ("1", "alpha = dt / tau of a leaky network; 1 is none"),
         "initial_radius": ("0", "spectral radius of W at the start"),
         "precision": ("float32", "or float64"),
     },
