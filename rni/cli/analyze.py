@@ -6,17 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from rni.atomic import require_writable
-from rni.cli.flags import Scales, require_page
+from rni.cli.files import require_ending, require_kind, require_output
+from rni.cli.flags import PAGE, Force, Scales
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
+from rni.cli.specified import said_of_flags
 from rni.errors import InputError
+
+KINDS = ("network", "safetensors", "state dict", "pickle", "arrays")
 
 
 def analyze(
+    context: typer.Context,
     what: Annotated[Path, typer.Argument(metavar="NET", help="NET.safetensors, a .pt state dict, or .npz arrays.")],
     json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="PAGE.html", help="A page of results with figures.")] = None,
+    force: Force = False,
     inputs: Annotated[Path | None, typer.Option(metavar="X.npy", help="Test on these, not on N(0, 1).")] = None,
     activation: Annotated[str | None, typer.Option(help="Of a state dict; torch's default is tanh.")] = None,
     decays: Annotated[str | None, typer.Option(help="What it should integrate, e.g. 0.95 0.9, if not fitted.")] = None,
@@ -29,14 +34,14 @@ def analyze(
     .safetensors); arrays (.npz): recurrent, input_weights or encoders, bias, decoders, activation, ...; or a
     recording (.npz): activity (trials, time, neurons) and inputs (trials, time, channels).
     """
-    if out is not None:
-        require_page(out)
+    require_kind(what, KINDS, "NET.safetensors, a .pt state dict, or .npz arrays")
     if disturbed and what.suffix != ".safetensors":
         raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
     if out is not None:
-        require_writable(out)
+        require_ending(out, PAGE)
+        require_output(context, out, PAGE, force=force, reads=[what, inputs])
 
     from rni.analysis import analyze
     from rni.exchange.foreign import read
@@ -46,20 +51,22 @@ def analyze(
     given = read(what, activation)
     options: dict[str, Any] = {}
     if decays is not None:
-        options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
+        with said_of_flags():
+            options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = read_inputs(inputs, given.channels)
     if isinstance(given, VanillaRNN):
         _match_threads(given.neurons)
     analysis = analyze(given, **options)
+    if out is not None:
+        from rni.pages.analysis import write_page
+
+        write_page(analysis, out, what.name)
     if json:
         print(analysis.to_json())
     else:
         print(analysis)
     if out is not None:
-        from rni.pages.analysis import write_page
-
-        write_page(analysis, out, what.name)
         print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
     if disturbed:
         from rni.analysis import robustness

@@ -28,7 +28,7 @@ from rni.task import Integration
 from rni.tensors import read_tensors, real, require_file
 from rni.weights import Dense
 
-SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
+SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu; others as a recording (.npz)"
 PARAMETERS = tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in part.model_fields))
 NETWORK_ARRAYS = (
     *(*weights.names(), "encoders", "input_weights", "bias", "decoders", "offset"),
