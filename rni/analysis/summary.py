@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.selectivity import mixing
 from rni.analysis.verdict import TOLERANCE, judge, percent, time_constant
 from rni.errors import InputError
-from rni.exchange.foreign import Foreign, interpret
+from rni.exchange.foreign import Foreign, Reading, interpret
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import bursts, white_noise
@@ -56,15 +56,17 @@ def analyze(
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> Analysis: ...
 @overload
 def analyze(
-    thing: Recording | Mapping[str, Any],
+    thing: Recording | Mapping[str, Any] | list[np.ndarray],
     *,
     task: Integration | None = None,
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> Analysis | RecordingAnalysis: ...
 @torch.no_grad()
 def analyze(
@@ -74,16 +76,18 @@ def analyze(
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> Analysis | RecordingAnalysis:
     """Examine a network on test sequences of each kind, of 200 and of 2000 steps, or on `inputs`; or a recording.
 
     thing: a `Network`, a `torch.nn.RNN` or a module with one in it, (RNN, Linear), a state dict, a dict of arrays
     (see `rni.exchange.foreign`). task: what it should integrate, where it doesn't say itself. inputs: (batch, time,
-    channels), of the size that the network was made for, if N(0, 1) is not. activation: of a state dict or arrays.
+    channels), of the size that the network was made for, if N(0, 1) is not. activation, reading: what a state dict or
+    arrays do not say, see `rni.exchange.foreign.Reading`.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
     """
-    given = interpret(thing, activation)
+    given = interpret(thing, activation, **reading)
     if isinstance(given, Recording):
         if task is not None or inputs is not None:
             raise InputError("task, inputs: given with a recording; allowed: neither, it has its inputs")
@@ -147,6 +151,8 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     shape = principal(currents.flatten(0, 1))
     if inputs is None and not known:
         net = _noted(net, "tested on N(0, 1) inputs and bursts of ±1: give those it was made for, if others")
+    if net.noise:
+        net = _noted(net, f"with noise of size {net.noise:g} on the state at each step, in all that is measured")
     if len(held) < net.neurons:
         net = _noted(net, f"dimension and selectivity: of {HELD} of the neurons, evenly spaced")
     done = _completed(net, drive, currents, activity, shape, held)
@@ -185,6 +191,11 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         ),
         neurons=net.neurons,
         activation=repr(net.f),
+        form=net.form,
+        leak=tuple(net.leak.tolist()) if isinstance(net.leak, Tensor) else net.leak,
+        noise=net.noise,
+        dt=net.dt,
+        times=tuple((net.dt or 1.0) * time_constant(decay) for decay in fit.decays.tolist()),
         decays=task.decays,
         scales=task.scales,
         errors=errors,
