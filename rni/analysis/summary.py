@@ -28,6 +28,7 @@ from rni.analysis.effective import (
 from rni.analysis.manifold import current_ratio, linear_map, null_ratio
 from rni.analysis.populations import NAMES, population_vectors, populations
 from rni.analysis.readout import matching, offset_at_rest
+from rni.analysis.rest import from_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.selectivity import mixing
 from rni.analysis.verdict import TOLERANCE, judge, percent, time_constant
@@ -135,6 +136,7 @@ def _require_independent(inputs: Tensor, what: str) -> None:
 
 
 def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
+    net = from_rest(net)
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
     trajectories = min(64, max(16, 64_000 // len(held)))
     drive = white_noise(trajectories, STEPS, net.channels, _generator(seed + 1)) if inputs is None else inputs
