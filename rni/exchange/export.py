@@ -38,6 +38,8 @@ def to_arrays(net: Network, path: Path) -> None:
         raise InputError(f"activation: {net.f!r}; allowed: {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
+    if net.leak != 1:
+        arrays |= {"leak": net.leak, "form": "rate"}
     arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
