@@ -70,41 +70,34 @@ class BatchLoss(SequenceLoss):
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
         x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)
-        # One row for each time and sequence: t = 1, ..., T - 1, and t = 0 last, where D rows will be enough. So time t
-        # is block t - 1, for t = 0 as well.
-        rows, terms = duration * batch, (duration - 1) * batch + channels
-        fed = encoders.new_empty(terms, net.neurons)  # h_{t-1} + x_t e
-        nu, into = encoders.new_empty(rows, net.neurons).split(batch), fed.split(batch)
-        states = list(nu)
-        torch.mm(x[0], w(encoders.T), out=nu[-1])
-        states[-1] = f(nu[-1])
+        # rows of the gradient's factors, in the order of time: at t = 0, where W(x e) = x (W e), D are enough
+        rows = [channels] + [batch] * (duration - 1)
+        right = encoders.new_empty(sum(rows), net.neurons)
+        fed, nu = right.split(rows), encoders.new_empty(duration, batch, net.neurons)  # fed: e, then h_{t-1} + x_t e
+        fed[0].copy_(encoders.T)
+        torch.mm(x[0], w(encoders.T), out=nu[0])
+        h = [f(nu[0])]
         for t in range(1, duration):
-            torch.addmm(states[t - 2], x[t], encoders.T, out=into[t - 1])
-            w(into[t - 1], out=nu[t - 1])
-            states[t - 1] = f(nu[t - 1])
-        fed[-channels:] = encoders.T
-        pairs = zip([*targets[1:], targets[0]], states, strict=True)
-        residuals = torch.cat([torch.addmm(target, h, decoders, beta=-1) for target, h in pairs])
+            w(torch.addmm(h[t - 1], x[t], encoders.T, out=fed[t]), out=nu[t])
+            h.append(f(nu[t]))
+        residuals = torch.stack([torch.addmm(targets[t], h[t], decoders, beta=-1) for t in range(duration)])
         loss = float(residuals.square().sum()) / batch
-        decoder_gradient = torch.cat(states).T @ residuals * (2 / batch) if "decoders" in parts else None
+        residuals *= 2 / batch
+        decoder_gradient = torch.cat(h).T @ residuals.flatten(0, 1) if "decoders" in parts else None
         if parts <= {"decoders"}:
-            return loss, Gradient(fed[:0], fed[:0], decoder_gradient)
+            return loss, Gradient(right[:0], right[:0], decoder_gradient)
 
-        errors = encoders.new_empty(max(rows, terms), net.neurons)
-        delta = errors[:rows].split(batch)
-        torch.mm(residuals, decoders.T * (2 / batch), out=errors[:rows])
+        left = torch.empty_like(right)
+        delta, errors = left.split(rows), residuals @ decoders.T
         for t in range(duration - 1, 0, -1):
-            delta[t - 1].mul_(f.derivative(nu[t - 1]))
-            w.pull_back(delta[t - 1], onto=delta[t - 2])
-        delta[-1].mul_(f.derivative(nu[-1]))
-        first = x[0].T @ delta[-1]
+            torch.mul(errors[t], f.derivative(nu[t]), out=delta[t])
+            w.pull_back(delta[t], onto=errors[t - 1])
+        torch.mm(x[0].T, errors[0] * f.derivative(nu[0]), out=delta[0])
         encoder_gradient = None
         if "encoders" in parts:
-            driven = sum((x[t].T @ delta[t - 1] for t in range(1, duration)), first)
-            encoder_gradient = w.pull_back(driven).T
-        errors[terms - channels : terms] = first  # in the place of t = 0
-        kept = terms if "recurrent" in parts else 0
-        return loss, Gradient(errors[:kept], fed[:kept], decoder_gradient, encoder_gradient)
+            encoder_gradient = w.pull_back(sum((x[t].T @ delta[t] for t in range(1, duration)), delta[0])).T
+        kept = len(left) if "recurrent" in parts else 0
+        return loss, Gradient(left[:kept], right[:kept], decoder_gradient, encoder_gradient)
 
 
 @LOSSES.add("batch")
