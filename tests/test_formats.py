@@ -8,10 +8,11 @@ import scipy.io
 import torch
 from torch import nn
 
-from rni import InputError, VanillaRNN, analyze
+from rni import InputError, Network, VanillaRNN, analyze
 from rni.activation import make
 from rni.analysis.effective import fit_integrals
 from rni.exchange import foreign
+from rni.exchange.export import to_arrays
 from rni.weights import Dense
 
 N, LEAK, DECAYS = 30, 0.2, (0.98, 0.9)
@@ -317,6 +318,17 @@ def test_decays_are_found_under_process_noise_and_in_the_unit_of_time():
     quiet = analyze(arrays, leak=LEAK, form="current")
     assert quiet.linearity == pytest.approx(1)
     assert max(quiet.errors["bursts"][200]) < 1e-6 < max(analysis.errors["bursts"][200])
+
+
+def test_a_leaky_network_taken_out_as_arrays_is_the_same_network(small, tmp_path):
+    net = small("tanh")
+    net = Network(net.task, net.encoders, net.decoders, net.recurrent, net.f, LEAK)
+    to_arrays(net, tmp_path / "net.npz")
+    back = foreign.read(tmp_path / "net.npz", dt=2.0)
+    assert isinstance(back, VanillaRNN)
+    assert (back.leak, back.form, back.dt, back.notes) == (LEAK, "rate", 2.0, ())
+    torch.testing.assert_close(back.outputs(X), net.outputs(X))
+    torch.testing.assert_close(VanillaRNN.of(net).outputs(X), net.outputs(X))
 
 
 def test_a_network_that_starts_elsewhere_is_tested_from_rest():

@@ -4,7 +4,7 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 `recurrent_right` (neurons, rank) with W = left @ right.T, and the numbers `tolerance` and `room` by which such factors
 are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
 activation that differs between neurons; `losses` (steps,) of its training.
-Header, as JSON under the key `rni`: `format`, `activation` (name and parameters), `decays`, `scales`, and the
+Header, as JSON under the key `rni`: `format`, `activation` (name and parameters), `leak`, `decays`, `scales`, and the
 `specification` of the run that made it; that of a designed network has no steps of training.
 """
 
@@ -25,8 +25,9 @@ from rni.task import Integration
 from rni.tensors import read_tensors, real, write_tensors
 from rni.weights import from_tensors
 
-FORMAT = "rni-network/2"
-PAST = "rni-network/1"  # its specification has the fields of all losses side by side
+FORMAT = "rni-network/3"
+FIRST = "rni-network/1"  # its specification has the fields of all losses side by side
+READABLE = (FIRST, "rni-network/2", FORMAT)  # the second has no leak
 
 
 def save(
@@ -47,6 +48,7 @@ def save(
     header = {
         "format": FORMAT,
         "activation": described,
+        "leak": net.leak,
         "decays": net.task.decays,
         "scales": net.task.scales,
         "specification": specification,
@@ -76,7 +78,7 @@ def read(path: str | Path) -> NetworkFile:
     """Everything in a network file."""
     path = Path(path)
     tensors, header = read_tensors(path)
-    if header.get("format") not in (FORMAT, PAST):
+    if header.get("format") not in READABLE:
         raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
     try:
         return _network_file({name: real(name, values) for name, values in tensors.items()}, header)
@@ -98,8 +100,9 @@ def _network_file(tensors: dict[str, Tensor], header: dict[str, Any]) -> Network
         raise InputError("specification, losses: not a table and a list; allowed: a file that rni wrote")
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
     task = Integration(header["decays"], header["scales"])
-    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), make(name, **described))
-    if specification is not None and header["format"] == PAST:
+    f = make(name, **described)
+    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header.get("leak", 1.0))
+    if specification is not None and header["format"] == FIRST:
         specification = _modern(specification)
     return NetworkFile(net, specification, losses.tolist())
 

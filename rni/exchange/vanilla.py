@@ -105,8 +105,7 @@ class VanillaRNN:
         """The same network, weights shared: U = W E."""
         fed = net.recurrent(net.encoders.T).T
         decoders, none = net.decoders.detach(), net.decoders.new_zeros(net.channels)
-        leak = getattr(net, "leak", 1.0)
-        return cls(net.recurrent, fed, net.f, fed.new_zeros(net.neurons), decoders, none, net.task, leak=leak)
+        return cls(net.recurrent, fed, net.f, fed.new_zeros(net.neurons), decoders, none, net.task, leak=net.leak)
 
     def double(self) -> "VanillaRNN":
         """The same network in float64."""

@@ -51,6 +51,8 @@ class Loss(ABC):
 class LossPart(Choice):
     """A loss as a part of a specification."""
 
+    leaky: ClassVar[bool] = False  # whether it is one of leaky networks too
+
     @abstractmethod
     def build(self, task: Integration, activation: str) -> Loss:
         """The loss of networks with that activation."""

@@ -52,7 +52,7 @@ class BatchLoss(SequenceLoss):
 
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
-        require_task(net, self.task)
+        require_task(net, self.task, leaky=True)
         require_inputs(inputs, net, "sequence", "time")
         return (net.outputs(inputs) - self.task.targets(inputs)).square().sum() / len(inputs)
 
@@ -62,10 +62,12 @@ class BatchLoss(SequenceLoss):
 
         $\delta_t = f'(\nu_t) \odot (\frac{2}{B} d\,(y_t - \bar y_t) + W^\dagger \delta_{t+1})$ and
         $\partial L / \partial W = \sum_t \delta_t\,(h_{t-1} + x_t e)^\dagger$. At t = 0 the state is 0, so that both
-        the forward product and the gradient have rank D there.
+        the forward product and the gradient have rank D there. With a leak, errors pass from state to state too:
+        $\epsilon_t = \frac{2}{B} d\,(y_t - \bar y_t) + W^\dagger\delta_{t+1} + (1-\alpha)\,\epsilon_{t+1}$ and
+        $\delta_t = \alpha f'(\nu_t) \odot \epsilon_t$.
         """
         parts = trained_parts(net, train)
-        require_task(net, self.task)
+        require_task(net, self.task, leaky=True)
         require_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
@@ -76,10 +78,10 @@ class BatchLoss(SequenceLoss):
         fed, nu = right.split(rows), encoders.new_empty(duration, batch, net.neurons)  # fed: e, then h_{t-1} + x_t e
         fed[0].copy_(encoders.T)
         torch.mm(x[0], w(encoders.T), out=nu[0])
-        h = [f(nu[0])]
+        h = [net.leaked(None, f(nu[0]))]
         for t in range(1, duration):
             w(torch.addmm(h[t - 1], x[t], encoders.T, out=fed[t]), out=nu[t])
-            h.append(f(nu[t]))
+            h.append(net.leaked(h[t - 1], f(nu[t])))
         residuals = torch.stack([torch.addmm(targets[t], h[t], decoders, beta=-1) for t in range(duration)])
         loss = float(residuals.square().sum()) / batch
         residuals *= 2 / batch
@@ -88,11 +90,14 @@ class BatchLoss(SequenceLoss):
             return loss, Gradient(right[:0], right[:0], decoder_gradient)
 
         left = torch.empty_like(right)
-        delta, errors = left.split(rows), residuals @ decoders.T
+        delta, errors, leak = left.split(rows), residuals @ decoders.T, net.leak
         for t in range(duration - 1, 0, -1):
             torch.mul(errors[t], f.derivative(nu[t]), out=delta[t])
+            if leak != 1:
+                delta[t].mul_(leak)
+                errors[t - 1].add_(errors[t], alpha=1 - leak)
             w.pull_back(delta[t], onto=errors[t - 1])
-        torch.mm(x[0].T, errors[0] * f.derivative(nu[0]), out=delta[0])
+        torch.mm(x[0].T, errors[0] * f.derivative(nu[0]) * leak, out=delta[0])
         encoder_gradient = None
         if "encoders" in parts:
             encoder_gradient = w.pull_back(sum((x[t].T @ delta[t] for t in range(1, duration)), delta[0])).T
@@ -102,6 +107,7 @@ class BatchLoss(SequenceLoss):
 
 @LOSSES.add("batch")
 class Batch(SequencePart):
+    leaky = True
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = BATCH
 
     def make(self, task: Integration, covariance: Tensor | None) -> Loss:
