@@ -218,13 +218,15 @@ def _leak(found: str, leak: Any, dt: Any, tau: Any) -> tuple[float | Tensor, flo
     for name, value in (("dt", dt), ("tau", tau)):
         if value is not None and not bool((torch.as_tensor(value) > 0).all()):
             raise InputError(f"{name}: {value}; allowed: above 0")
-    if leak is not None:
-        return leak, float(leak * tau) if tau is not None and not isinstance(leak * tau, Tensor) else dt
-    if dt is None or tau is None:
+    if leak is None and (dt is None or tau is None):
         raise InputError(
             f"leak: not in the file, which is of {found}; allowed: given, or dt and tau (leak = dt / tau); 1 for none"
         )
-    return dt / tau, dt
+    if leak is None or tau is None:
+        return (dt / tau if leak is None else leak), dt
+    if isinstance(leak, Tensor) or isinstance(tau, Tensor):
+        raise InputError("leak, tau: one for each neuron; allowed: numbers, or dt and tau")
+    return leak, leak * tau
 
 
 def _timed(net: VanillaRNN, given: Mapping[str, Any]) -> VanillaRNN:

@@ -133,6 +133,8 @@ def full_rank(tensors: Mapping[str, Any]) -> Found | None:
         return None
     rest = Remainder(tensors)
     w = rest.take(prefix + "wrec")
+    if w.ndim != 2 or w.shape[0] != w.shape[1] or not len(w):
+        raise InputError(f"wrec: shape {tuple(w.shape)}; allowed: (neurons, neurons)")
     arrays = {"recurrent": w} | _scaled(rest, prefix, len(w), 1.0)
     return Found("a full-rank RNN with wrec, wi, wo", arrays, _OF_LOW_RANK, rest.notes())
 
