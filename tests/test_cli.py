@@ -232,7 +232,8 @@ def test_analyze_takes_a_leaky_network_of_another_code_and_says_what_it_assumed(
     assert found["fitted_decays"] == pytest.approx([0.98], rel=0.01)
     assert found["times"] == pytest.approx([495], rel=0.1)
     assert (found["leak"], found["form"], found["dt"]) == (0.2, "current", 10)
-    assert found["notes"][0] == "activation relu, PsychRNN's default: the file does not say which"
+    assumed = "activation relu, PsychRNN's default: the file does not say which"
+    assert found["notes"][:2] == ["read as the weights of PsychRNN", assumed]
     assert "not read, because pickled: dale_ratio" in found["notes"]
     page = (tmp_path / "page.html").read_text()
     assert "6 neurons, ReLU(), current form, leak 0.2, readout given." in page

@@ -302,7 +302,7 @@ def test_a_module_says_its_leak_itself():
 def test_a_list_of_arrays_is_that_of_keras():
     net = foreign.interpret([np.ones((2, 5)), np.eye(5), np.arange(5.0)], "relu")
     assert isinstance(net, VanillaRNN)
-    assert (net.channels, net.decoders, net.notes) == (2, None, ())
+    assert (net.channels, net.decoders, net.notes) == (2, None, ("read as the weights of Keras's SimpleRNN",))
 
 
 def test_decays_are_found_under_process_noise_and_in_the_unit_of_time():

@@ -182,7 +182,7 @@ def _plain(name: str, values: Tensor) -> Tensor:
 
 def _network(found: Found, given: Mapping[str, Any]) -> VanillaRNN:
     """The network of arrays by our names, with what is given, and what is assumed where nothing is."""
-    arrays, notes = dict(found.arrays), list(found.notes)
+    arrays, notes = dict(found.arrays), [*found.read, *found.notes]
     twice = [name for name in given if name in arrays and name not in ("names", "noise")]
     if twice and twice != ["activation"]:
         raise InputError(f"{', '.join(twice)}: given, and in the file; allowed: once")

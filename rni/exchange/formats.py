@@ -18,6 +18,8 @@ from rni.tensors import real
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
 
+PLAIN = ("torch.nn.RNN", "arrays", "tensors named by map")
+
 
 class Found(NamedTuple):
     """A network by our names (see `rni.exchange.foreign`), and what its file leaves open: the value, and why that one.
@@ -29,6 +31,11 @@ class Found(NamedTuple):
     arrays: dict[str, Any]
     assumed: dict[str, tuple[Any, str]]
     notes: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """A note of what it was taken for, where that is another code."""
+        return () if self.format in PLAIN else (f"read as the weights of {self.format}",)
 
 
 def recognise(tensors: Mapping[str, Any]) -> Found | None:
