@@ -297,6 +297,21 @@ def test_a_module_says_its_leak_itself():
     assert (net.leak, net.form, repr(net.f)) == (LEAK, "rate", "ReLU()")
     with pytest.raises(InputError, match="leak: given, and in the file; allowed: once"):
         foreign.interpret(model, leak=0.5)
+    of_rank_one = nn.ParameterDict(tensors(m=np.ones((N, 1)), n=np.ones((N, 1)), wi=L.T, wo=R))
+    of_rank_one.alpha = 0.3
+    net = foreign.interpret(of_rank_one)
+    assert isinstance(net, VanillaRNN)
+    assert net.leak == 0.3
+
+
+def test_a_cell_in_a_leaky_loop_says_its_leak_too_and_a_layer_has_none():
+    for layer, leak in ((nn.RNNCell(2, N), LEAK), (nn.RNN(2, N), 1.0)):
+        model = nn.Sequential(layer)
+        model.alpha = LEAK
+        net = foreign.interpret(model)
+        assert isinstance(net, VanillaRNN)
+        assert net.leak == leak
+        assert any("leak 0.2, its attribute alpha" in note for note in net.notes) == (leak == LEAK)
 
 
 def test_a_list_of_arrays_is_that_of_keras():
@@ -313,8 +328,7 @@ def test_decays_are_found_under_process_noise_and_in_the_unit_of_time():
     assert analysis.fitted_decays == pytest.approx(DECAYS, rel=0.01)
     assert analysis.times == pytest.approx([-10 / np.log(decay) for decay in DECAYS], rel=0.1)
     assert "with noise of size 0.05" in "".join(analysis.notes)
-    assert "time constants of them: " in str(analysis)
-    assert "(a step is 10)" in str(analysis)
+    assert "time constants of them where a step is 10: " in str(analysis)
     quiet = analyze(arrays, leak=LEAK, form="current")
     assert quiet.linearity == pytest.approx(1)
     assert max(quiet.errors["bursts"][200]) < 1e-6 < max(analysis.errors["bursts"][200])

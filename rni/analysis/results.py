@@ -88,7 +88,7 @@ class Analysis(_Result):
     @property
     def unit(self) -> str:
         """Of `times`."""
-        return "steps" if self.dt is None else f"(a step is {self.dt:.4g})"
+        return "in steps" if self.dt is None else f"where a step is {self.dt:.4g}"
 
     @property
     def step(self) -> str:
@@ -110,7 +110,7 @@ class Analysis(_Result):
         source = "outputs" if self.readout == "given" else "currents (readout fitted)"
         yield f"effective decays, from the {source}: {numbers(self.fitted_decays)}"
         if self.leak != 1 or self.dt is not None:
-            yield f"time constants of them: {numbers(self.times)} {self.unit}"
+            yield f"time constants of them {self.unit}: {numbers(self.times)}"
         if self.fitted_scales is not None:
             yield f"effective scales: {numbers(self.fitted_scales)}"
         yield f"singular values: {numbers(self.singular_values)} ... ({self.outliers} stand out)"

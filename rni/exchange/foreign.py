@@ -19,7 +19,7 @@ from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError
 from rni.exchange.formats import SUPPORTED, Found, recognise
 from rni.exchange.layers import TIMES
-from rni.exchange.loading import load_tensors
+from rni.exchange.loading import Loaded, load_tensors
 from rni.exchange.native import load
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import Form, Read, VanillaRNN
@@ -91,16 +91,17 @@ def read(path: str | Path, activation: str | None = None, **reading: Unpack[Read
     """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz, .mat)."""
     path = Path(path)
     require_file(path)
-    try:
-        loaded = load_tensors(path)
-        if loaded is not None:
-            net = interpret(loaded.tensors, activation, **reading)
-            return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
+    loaded = load_tensors(path)
+    if loaded is None:
         tensors, header = read_tensors(path)
-        ours = "format" in header or "encoders" in tensors
-        return interpret(load(path) if ours else tensors, activation, **reading)
+        if "format" in header or "encoders" in tensors:
+            return interpret(load(path), activation, **reading)
+        loaded = Loaded(tensors)
+    try:
+        net = interpret(loaded.tensors, activation, **reading)
     except InputError as error:
-        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+        raise InputError(f"{path}: {error}") from None
+    return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
 
 
 def from_module(module: nn.Module, given: Mapping[str, Any] | None = None) -> VanillaRNN:
@@ -119,7 +120,10 @@ def from_module(module: nn.Module, given: Mapping[str, Any] | None = None) -> Va
     found = recognise(module.state_dict())
     assert found is not None
     arrays = found.arrays | {"activation": str(cells[0].nonlinearity)}
-    return _network(found._replace(arrays=arrays), given)
+    leak = _attributes(module).get("alpha", 1.0)
+    looped = isinstance(cells[0], nn.RNNCell) and 0 < leak < 1  # a layer runs without anything in between
+    assumed = {"leak": (leak, "its attribute alpha")} if looped else found.assumed
+    return _network(found._replace(arrays=arrays, assumed=assumed), given)
 
 
 def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN:
@@ -314,9 +318,9 @@ def _attributes(module: nn.Module) -> dict[str, float]:
     """The leak and the times that a module, or one in it, has as numbers; the outermost counts."""
     found: dict[str, float] = {}
     for part in module.modules():
-        for name, ours in TIMES.items():
+        for name in TIMES:
             value = getattr(part, name, None)
-            if isinstance(value, Real) and not isinstance(value, bool) and ours not in found.values():
+            if isinstance(value, Real) and any(True for _ in part.parameters()):  # an activation's alpha is none
                 found.setdefault(name, float(value))
     return {"alpha": found["alpha"]} if "alpha" in found else found
 

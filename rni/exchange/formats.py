@@ -142,6 +142,8 @@ def full_rank(tensors: Mapping[str, Any]) -> Found | None:
     w = rest.take(prefix + "wrec")
     if w.ndim != 2 or w.shape[0] != w.shape[1] or not len(w):
         raise InputError(f"wrec: shape {tuple(w.shape)}; allowed: (neurons, neurons)")
+    if prefix + "b" not in tensors:
+        rest.said.append("wrec, wo taken as they are: divide them by N, if the code does")
     arrays = {"recurrent": w} | _scaled(rest, prefix, len(w), 1.0)
     return Found("a full-rank RNN with wrec, wi, wo", arrays, _OF_LOW_RANK, rest.notes())
 
@@ -175,6 +177,8 @@ def _scaled(rest: Remainder, prefix: str, neurons: int, readout: float) -> dict[
             raise InputError(f"{name}: shape {tuple(vector.shape)}; allowed: ({neurons},)")
     if h0 is not None:
         arrays["initial"] = h0.flatten()
+    if (leak := rest.find("alpha")) is not None:  # of a module
+        arrays["leak"] = leak
     if b is not None and bool(b.any()):
         start = arrays.get("initial", 0)
         arrays |= {"bias": b.flatten(), "initial": start + b.flatten(), "reads": "unbiased"}

@@ -60,7 +60,7 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         r"decay $\gamma$": map(number, analysis.decays),
         "scale $s$": map(number, analysis.scales),
         rf"effective $\gamma$, {source}": map(number, analysis.fitted_decays),
-        f"time constant of it, {analysis.unit}": map(number, analysis.times),
+        f"time constant {analysis.unit}": map(number, analysis.times),
         "effective $s$": map(number, scales),
         f"steps integrated to within {percent(TOLERANCE)}": [_at_least(t, analysis.tested) for t in analysis.durations],
     } | {f"error, {kind}, {steps} steps": map(percent, analysis.errors[kind][steps]) for kind, steps in tests}
