@@ -321,9 +321,8 @@ def test_a_list_of_arrays_is_that_of_keras():
 
 
 def test_decays_are_found_under_process_noise_and_in_the_unit_of_time():
-    """Noise on the state is integrated too, here a quarter of what inputs add; it changes no decay."""
-    q = np.linalg.qr(L)[0]
-    arrays = {"recurrent": q @ np.diag(WITHIN) @ q.T, "input_weights": q, "decoders": q, "activation": "linear"}
+    """Noise on the state is integrated too, here more than inputs are; it changes no decay."""
+    arrays = {"recurrent": W, "input_weights": L, "decoders": R, "activation": "linear"}
     analysis = analyze(arrays, leak=LEAK, form="current", noise=0.05, dt=10)
     assert analysis.fitted_decays == pytest.approx(DECAYS, rel=0.01)
     assert analysis.times == pytest.approx([-10 / np.log(decay) for decay in DECAYS], rel=0.1)

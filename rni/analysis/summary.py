@@ -106,7 +106,11 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     if reads(net):
         read = given_readout(net, drive)
     else:
-        read = fitted_readout(net, drive, shape.coordinates(currents, LEADING), activity, held)
+        signals = shape.coordinates(currents, LEADING)
+        if net.noise:  # what inputs add: the noise is the same without them
+            alone = torch.stack([nu[:, held] for nu, _ in net.steps(torch.zeros_like(drive))], dim=1)
+            signals = signals - shape.coordinates(alone, LEADING)
+        read = fitted_readout(net, drive, signals, activity, held)
     net, task, fit = read.net, read.task, read.fit
     absent = torch.tensor([not known and forgotten(decay) for decay in task.decays])
 

@@ -190,20 +190,15 @@ def _network(found: Found, given: Mapping[str, Any]) -> VanillaRNN:
     twice = [name for name in given if name in arrays and name not in ("names", "noise")]
     if twice and twice != ["activation"]:
         raise InputError(f"{', '.join(twice)}: given, and in the file; allowed: once")
-    timed = {name: given.get(name, arrays.pop(name, None)) for name in ("leak", "dt", "tau")}
+    known = given.keys() | arrays.keys()
+    known |= {"leak"} if {"dt", "tau"} <= known else set()
     for name, (value, why) in found.assumed.items():
-        if name == "leak" and (timed["leak"] is not None or None not in (timed["dt"], timed["tau"])):
-            continue
-        if name == "leak":
-            timed["leak"] = value
-        elif name in given or name in arrays:
-            continue
-        else:
+        if name not in known:
             arrays[name] = value
-        if why:
-            notes.append(f"{name} {value}, {why}")
-    leak, dt = _leak(found.format, *timed.values())
-    form, reads = (_text(name, given.get(name) or arrays.pop(name, None)) for name in ("form", "reads"))
+            notes += [f"{name} {value}, {why}"] if why else []
+    own = {name: given.get(name, arrays.pop(name, None)) for name in ("leak", "dt", "tau", "form", "reads")}
+    leak, dt = _leak(found.format, own["leak"], own["dt"], own["tau"])
+    form, reads = (_text(name, own[name]) for name in ("form", "reads"))
     if form is None and not (isinstance(leak, float) and leak == 1):
         notes.append("form rate, as none was given: h <- (1 - leak) h + leak f(W h + U x + b)")
     net = _from_arrays(arrays, given.get("activation"))
