@@ -86,16 +86,16 @@ def test_decays_faster_than_the_leak_are_refused():
 
 @pytest.mark.parametrize("leak", [0.0, -1.0, 1.5, float("nan"), "half", None])
 def test_a_leak_outside_of_0_to_1_is_refused(leak):
-    with pytest.raises(rni.InputError, match="leak: .*; allowed: a number above 0, up to 1"):
+    with pytest.raises(rni.InputError, match=r"leak: .*; allowed: a number above 0, up to 1"):
         leaky(leak=leak)
 
 
 @pytest.mark.parametrize("loss", [AveragedLoss(TWO, 4), ProxyLoss(TWO)])
 def test_losses_of_the_paper_s_form_refuse_a_leak(loss):
     net = leaky("linear")
-    with pytest.raises(rni.InputError, match="leak: 0.3; allowed: 1, or the batch loss"):
+    with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed: 1, or the batch loss"):
         loss(net)
-    with pytest.raises(rni.InputError, match="leak: 0.3; allowed: 1, or the batch loss"):
+    with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed: 1, or the batch loss"):
         loss.gradient(net, loss.draw(dtype=net.dtype))
 
 
@@ -115,7 +115,7 @@ def test_files_keep_the_leak_and_torch_and_onnx_refuse_it(tmp_path):
     assert torch.equal(again.outputs(x), net.outputs(x))
     with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed: 1, because torch.nn.RNN has none"):
         net.to_torch()
-    with pytest.raises(rni.InputError, match="leak: 0.3; allowed in ONNX: 1"):
+    with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed in ONNX: 1"):
         export.to_onnx(net, tmp_path / "net.onnx")
 
 

@@ -38,10 +38,10 @@ def design(
     from rni.runs.specification import Specification
 
     largest = numbers("--bounds", bounds) if bounds is not None else None
-    raw = without_training(decays, scales, neurons, activation, seed) | {"training": {"steps": 0}}
-    raw["network"]["leak"] = leak
+    raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
     specification = Specification.parse(raw)
-    if specification.network.activation.name not in HOMOGENEOUS and leak == 1:  # the proxy loss knows the range of integrals
+    # the proxy loss knows the range of integrals
+    if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
         raw["training"] |= {"loss": "proxy", "bounds": largest or []}
         specification = Specification.parse(raw)
     require_writable(out)

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rni.activation import HOMOGENEOUS
 from rni.designs.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
 from rni.errors import InputError
 from rni.network import Network
@@ -76,8 +77,8 @@ def certify(net: Network) -> Certificate:
     r"""The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
 
     Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about, and of lower rank.
-    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the undamped coordinates can't leave
-    is one that its own can't leave, errors $(1-\alpha)\epsilon + \alpha(\gamma'\epsilon + r)$ have the same limit
+    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the undamped coordinates can't
+    leave is one that its own can't leave, errors $(1-\alpha)\epsilon + \alpha(\gamma'\epsilon + r)$ have the same limit
     $r / (1-\gamma')$, and its outputs are averages too, so that the bound is that of the undamped network.
     """
     basis, task = coordinates(net), net.task.undamped(net.leak)
@@ -85,7 +86,7 @@ def certify(net: Network) -> Certificate:
     outputs = decays * basis.left.new_tensor(task.scales)
     weights = torch.cat([basis.right, net.decoders.double()], 1)
     wanted = torch.cat([torch.diag(decays), torch.diag(outputs)])
-    homogeneous = net.f.name in ("linear", "relu")
+    homogeneous = net.f.name in HOMOGENEOUS
     if homogeneous:
         rest = torch.zeros_like(decays)
         residuals, proven = _homogeneous_residuals(net, basis, weights, wanted)

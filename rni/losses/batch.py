@@ -1,5 +1,6 @@
 r"""The batch loss (section 2): the squared error of the outputs on a batch of input sequences."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,11 +9,11 @@ from pydantic import Field
 from torch import Generator, Tensor
 
 from rni import memory
-from rni.errors import require_whole
+from rni.errors import InputError, require_whole
 from rni.inputs import correlated_noise, white_noise
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss
-from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
+from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration
 from rni.theory.moments import full_covariance
@@ -26,34 +27,51 @@ class BatchLoss(SequenceLoss):
 
     The paper's normalisation: summed over time and channels, averaged over the batch. (The mean over time as well,
     divided by $s^2 T^2$, as in the authors' code, is this loss divided by $s^2 T^3$.) Inputs are white noise, or
-    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly.
+    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly. Or
+    what inputs(batch, duration, channels, generator) gives, as those of `rni.inputs` do: (batch, duration, channels).
     """
 
     task: Integration
     duration: int = 3
     batch: int = BATCH
     covariance: Tensor | None = None
+    inputs: Callable[[int, int, int, Generator | None], Tensor] | None = None
 
     def __post_init__(self):
         require_whole("duration", self.duration, 1)
         require_whole("batch", self.batch, 1)
         if self.covariance is not None:
             full_covariance(self.duration, self.task.channels, self.covariance)
+            if self.inputs is not None:
+                raise InputError("inputs, covariance: both given; allowed: one of them")
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Fresh inputs, (batch, duration, channels)."""
+        if self.inputs is not None:
+            drawn = torch.as_tensor(self.inputs(self.batch, self.duration, self.task.channels, generator))
+            if drawn.shape != (shape := (self.batch, self.duration, self.task.channels)):
+                raise InputError(f"inputs: shape {tuple(drawn.shape)}; allowed: {shape}, (batch, duration, channels)")
+            return drawn.to(dtype)
         if self.covariance is None:
             return white_noise(self.batch, self.duration, self.task.channels, generator, dtype=dtype, even=True)
         return correlated_noise(self.batch, self.task.channels, self.covariance, generator, dtype=dtype, even=True)
 
     def silent(self) -> float:
         """The loss of a network without output: what any training starts from, and must not grow far beyond."""
+        if self.inputs is not None:
+            targets = self.task.targets(self.draw(Generator().manual_seed(0), torch.float64))
+            return float(targets.square().sum()) / self.batch
         return AveragedLoss(self.task, self.duration, self.covariance).silent()
+
+    def rate(self) -> float:
+        """That for white noise; less where targets are larger."""
+        white = AveragedLoss(self.task, self.duration).silent()
+        return super().rate() if self.inputs is None else super().rate() * min(1.0, white / max(self.silent(), 1e-30))
 
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
         require_task(net, self.task, leaky=True)
-        require_inputs(inputs, net, "sequence", "time")
+        inputs = own_inputs(inputs, net, "sequence", "time")
         return (net.outputs(inputs) - self.task.targets(inputs)).square().sum() / len(inputs)
 
     @torch.no_grad()
@@ -68,7 +86,7 @@ class BatchLoss(SequenceLoss):
         """
         parts = trained_parts(net, train)
         require_task(net, self.task, leaky=True)
-        require_inputs(inputs, net, "sequence", "time")
+        inputs = own_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
         x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)
