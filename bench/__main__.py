@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from bench import design, dynamics, explore, paper, scale, training
+from bench import design, dynamics, explore, paper, scale, sweep, training
 from bench.measuring import machine
 
 PARTS = {
@@ -14,6 +14,7 @@ PARTS = {
     "paper": paper,
     "explore": explore,
     "dynamics": dynamics,
+    "sweep": sweep,
 }
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEAD = (

@@ -19,7 +19,7 @@ from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError
 from rni.exchange.formats import SUPPORTED, Found, recognise
 from rni.exchange.layers import TIMES
-from rni.exchange.loading import load_tensors
+from rni.exchange.loading import Loaded, load_tensors
 from rni.exchange.native import load
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import Form, Read, VanillaRNN
@@ -91,16 +91,17 @@ def read(path: str | Path, activation: str | None = None, **reading: Unpack[Read
     """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz, .mat)."""
     path = Path(path)
     require_file(path)
-    try:
-        loaded = load_tensors(path)
-        if loaded is not None:
-            net = interpret(loaded.tensors, activation, **reading)
-            return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
+    loaded = load_tensors(path)
+    if loaded is None:
         tensors, header = read_tensors(path)
-        ours = "format" in header or "encoders" in tensors
-        return interpret(load(path) if ours else tensors, activation, **reading)
+        if "format" in header or "encoders" in tensors:
+            return interpret(load(path), activation, **reading)
+        loaded = Loaded(tensors)
+    try:
+        net = interpret(loaded.tensors, activation, **reading)
     except InputError as error:
-        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+        raise InputError(f"{path}: {error}") from None
+    return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
 
 
 def from_module(module: nn.Module, given: Mapping[str, Any] | None = None) -> VanillaRNN:
@@ -119,7 +120,10 @@ def from_module(module: nn.Module, given: Mapping[str, Any] | None = None) -> Va
     found = recognise(module.state_dict())
     assert found is not None
     arrays = found.arrays | {"activation": str(cells[0].nonlinearity)}
-    return _network(found._replace(arrays=arrays), given)
+    leak = _attributes(module).get("alpha", 1.0)
+    looped = isinstance(cells[0], nn.RNNCell) and 0 < leak < 1  # a layer runs without anything in between
+    assumed = {"leak": (leak, "its attribute alpha")} if looped else found.assumed
+    return _network(found._replace(arrays=arrays, assumed=assumed), given)
 
 
 def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN:
@@ -182,24 +186,19 @@ def _plain(name: str, values: Tensor) -> Tensor:
 
 def _network(found: Found, given: Mapping[str, Any]) -> VanillaRNN:
     """The network of arrays by our names, with what is given, and what is assumed where nothing is."""
-    arrays, notes = dict(found.arrays), list(found.notes)
+    arrays, notes = dict(found.arrays), [*found.read, *found.notes]
     twice = [name for name in given if name in arrays and name not in ("names", "noise")]
     if twice and twice != ["activation"]:
         raise InputError(f"{', '.join(twice)}: given, and in the file; allowed: once")
-    timed = {name: given.get(name, arrays.pop(name, None)) for name in ("leak", "dt", "tau")}
+    known = given.keys() | arrays.keys()
+    known |= {"leak"} if {"dt", "tau"} <= known else set()
     for name, (value, why) in found.assumed.items():
-        if name == "leak" and (timed["leak"] is not None or None not in (timed["dt"], timed["tau"])):
-            continue
-        if name == "leak":
-            timed["leak"] = value
-        elif name in given or name in arrays:
-            continue
-        else:
+        if name not in known:
             arrays[name] = value
-        if why:
-            notes.append(f"{name} {value}, {why}")
-    leak, dt = _leak(found.format, *timed.values())
-    form, reads = (_text(name, given.get(name) or arrays.pop(name, None)) for name in ("form", "reads"))
+            notes += [f"{name} {value}, {why}"] if why else []
+    own = {name: given.get(name, arrays.pop(name, None)) for name in ("leak", "dt", "tau", "form", "reads")}
+    leak, dt = _leak(found.format, own["leak"], own["dt"], own["tau"])
+    form, reads = (_text(name, own[name]) for name in ("form", "reads"))
     if form is None and not (isinstance(leak, float) and leak == 1):
         notes.append("form rate, as none was given: h <- (1 - leak) h + leak f(W h + U x + b)")
     net = _from_arrays(arrays, given.get("activation"))
@@ -218,13 +217,15 @@ def _leak(found: str, leak: Any, dt: Any, tau: Any) -> tuple[float | Tensor, flo
     for name, value in (("dt", dt), ("tau", tau)):
         if value is not None and not bool((torch.as_tensor(value) > 0).all()):
             raise InputError(f"{name}: {value}; allowed: above 0")
-    if leak is not None:
-        return leak, float(leak * tau) if tau is not None and not isinstance(leak * tau, Tensor) else dt
-    if dt is None or tau is None:
+    if leak is None and (dt is None or tau is None):
         raise InputError(
             f"leak: not in the file, which is of {found}; allowed: given, or dt and tau (leak = dt / tau); 1 for none"
         )
-    return dt / tau, dt
+    if leak is None or tau is None:
+        return (dt / tau if leak is None else leak), dt
+    if isinstance(leak, Tensor) or isinstance(tau, Tensor):
+        raise InputError("leak, tau: one for each neuron; allowed: numbers, or dt and tau")
+    return leak, leak * tau
 
 
 def _timed(net: VanillaRNN, given: Mapping[str, Any]) -> VanillaRNN:
@@ -312,9 +313,9 @@ def _attributes(module: nn.Module) -> dict[str, float]:
     """The leak and the times that a module, or one in it, has as numbers; the outermost counts."""
     found: dict[str, float] = {}
     for part in module.modules():
-        for name, ours in TIMES.items():
+        for name in TIMES:
             value = getattr(part, name, None)
-            if isinstance(value, Real) and not isinstance(value, bool) and ours not in found.values():
+            if isinstance(value, Real) and any(True for _ in part.parameters()):  # an activation's alpha is none
                 found.setdefault(name, float(value))
     return {"alpha": found["alpha"]} if "alpha" in found else found
 

@@ -16,7 +16,9 @@ from rni.exchange.layers import layers
 from rni.exchange.remainder import Remainder
 from rni.tensors import real
 
-SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
+SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu; others as a recording (.npz)"
+
+PLAIN = ("torch.nn.RNN", "arrays", "tensors named by map")
 
 
 class Found(NamedTuple):
@@ -29,6 +31,11 @@ class Found(NamedTuple):
     arrays: dict[str, Any]
     assumed: dict[str, tuple[Any, str]]
     notes: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """A note of what it was taken for, where that is another code."""
+        return () if self.format in PLAIN else (f"read as the weights of {self.format}",)
 
 
 def recognise(tensors: Mapping[str, Any]) -> Found | None:
@@ -133,6 +140,10 @@ def full_rank(tensors: Mapping[str, Any]) -> Found | None:
         return None
     rest = Remainder(tensors)
     w = rest.take(prefix + "wrec")
+    if w.ndim != 2 or w.shape[0] != w.shape[1] or not len(w):
+        raise InputError(f"wrec: shape {tuple(w.shape)}; allowed: (neurons, neurons)")
+    if prefix + "b" not in tensors:
+        rest.said.append("wrec, wo taken as they are: divide them by N, if the code does")
     arrays = {"recurrent": w} | _scaled(rest, prefix, len(w), 1.0)
     return Found("a full-rank RNN with wrec, wi, wo", arrays, _OF_LOW_RANK, rest.notes())
 
@@ -166,6 +177,8 @@ def _scaled(rest: Remainder, prefix: str, neurons: int, readout: float) -> dict[
             raise InputError(f"{name}: shape {tuple(vector.shape)}; allowed: ({neurons},)")
     if h0 is not None:
         arrays["initial"] = h0.flatten()
+    if (leak := rest.find("alpha")) is not None:  # of a module
+        arrays["leak"] = leak
     if b is not None and bool(b.any()):
         start = arrays.get("initial", 0)
         arrays |= {"bias": b.flatten(), "initial": start + b.flatten(), "reads": "unbiased"}

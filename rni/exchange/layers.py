@@ -88,7 +88,7 @@ def _inputs(key: str, tensors: Mapping[str, Any]) -> str | None:
 
 
 def _plain(name: str, inputs: str, w: Tensor, u: Tensor, rest: Remainder, near: Mapping[str, str]) -> dict[str, Tensor]:
-    r"""Matrices without a layer: of $W h$ where U is (neurons, inputs), of $h^\dagger W$ where it is (inputs, neurons)."""
+    r"""Matrices without a layer: of $W h$ where U is (neurons, inputs), of $h^\dagger W$ where it is turned."""
     n, columns = len(w), len(u) == len(w)
     if u.shape == (n, n):
         raise InputError(

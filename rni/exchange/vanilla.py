@@ -1,12 +1,13 @@
 r"""Any vanilla RNN, leaky or not, in the two forms of the literature; what is said of a network is measured through it.
 
-rate:    $h_t = (1 - \alpha)\,h_{t-1} + \alpha f(\nu_t + b)$ with $\nu_t = W h_{t-1} + U x_t$; the state is h
+rate:    $h_t = (1 - \alpha)\,h_{t-1} + \alpha f(W h_{t-1} + U x_t + b)$; the state is h
 current: $v_t = (1 - \alpha)\,v_{t-1} + \alpha\,(W h_{t-1} + U x_t + b)$ with $h_t = f(v_t)$; the state is v
 
 and $y_t = D^\dagger h_t + a$. The paper's network has $\alpha = 1$, $U = W E$, $a = b = 0$; `torch.nn.RNN` has W as
-weight_hh, U as weight_ih and b as bias_ih + bias_hh. A bias is counted with the activation, as the paper counts the
-threshold of a sigmoid: the current is what arrives at a neuron, $\nu$, or $\nu = v - b$. So a threshold within f,
-$W f(u + b) + U x$ with the state u, is the bias b of the state $v = u + b$.
+weight_hh, U as weight_ih and b as bias_ih + bias_hh. The current $\nu_t = (1 - \alpha)\,\nu_{t-1} + \alpha\,(W h_{t-1}
++ U x_t)$ is what arrives at a neuron over the time of its leak, $v - b$ in the current form: a bias is counted with the
+activation, as the paper counts the threshold of a sigmoid. So a threshold within f, $W f(u + b) + U x$ with the state
+u, is the bias b of the state $v = u + b$.
 """
 
 import copy
@@ -171,8 +172,10 @@ class VanillaRNN:
 
     def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
+        nu = self.recurrent(self.rate(self.start(len(inputs))))
         for arriving, state in self._walk(inputs):
-            yield arriving if self.form == "rate" else state - self.bias, self.rate(state)
+            nu = (1 - self.leak) * nu + self.leak * arriving
+            yield nu, self.rate(state)
 
     def readout(self, states: Tensor) -> Tensor:
         r"""$y = D^\dagger h + a$, or of what else is read, (..., outputs) from states (..., neurons)."""
