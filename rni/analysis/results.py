@@ -54,8 +54,8 @@ class Analysis(_Result):
     number; principal_ratio is r for the first D of them, about the mean. linearity: part of the currents' variance
     that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
     mixing (several channels): 0 is pure, 1 is even selectivity. dynamics: without inputs. data: the arrays behind the
-    figures. form, leak, noise, dt: of the network's step; times: the time constants of the fitted decays, in steps, or in
-    the unit of dt.
+    figures. form, leak, noise, dt: of the network's step; times: the time constants of the fitted decays, in steps,
+    or in the unit of dt.
     """
 
     neurons: int

@@ -11,7 +11,7 @@ from torch import Generator, Tensor, nn
 
 from rni.accuracy import error_by_duration, longest_duration
 from rni.activation import Activation
-from rni.analysis.behaviour import dynamics
+from rni.analysis.behaviour import dynamics, feedforward
 from rni.analysis.coding import Coding, coding
 from rni.analysis.effective import LEADING, RECENT, growth, halves, memory, outliers, principal
 from rni.analysis.manifold import current_ratio, null_ratio
@@ -88,7 +88,8 @@ def analyze(
 def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     noisy = from_rest(given)
     net, known = replace(noisy, noise=0.0), noisy.task is not None
-    recent = round(RECENT / float(torch.as_tensor(net.leak).max()))
+    # without loops, what is left of the inputs is the neurons' own leak
+    recent = round(RECENT / float(torch.as_tensor(net.leak).max())) if feedforward(net) else RECENT
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
     if inputs is None:
         trajectories = min(64, max(16, 64_000 // len(held)))
