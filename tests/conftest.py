@@ -4,11 +4,14 @@ import sys
 
 import pytest
 import torch
+from hypothesis import settings
 
-import rni as package
+import rni
 from rni import vectors
 from rni.cli import main
 
+settings.register_profile("same", derandomize=True)  # on every machine the same examples; hypothesis's own: "default"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 torch.set_num_threads(1)  # small products are slower on several threads
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would commands
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start: other tests run beside them
@@ -24,16 +27,16 @@ def small(generator):
     """A small network in float64 with weights away from any kink: `small(activation, decays=...)`."""
 
     def make(f="relu", decays=(0.9, 0.8), neurons=12, radius=0.9, scales=None):
-        task = package.Integration(decays, scales)
+        task = rni.Integration(decays, scales)
         w = radius * torch.randn(neurons, neurons, generator=generator, dtype=torch.float64) / neurons**0.5
-        return package.Network(task, *vectors.independent(neurons, task.channels, generator), w, f)
+        return rni.Network(task, *vectors.independent(neurons, task.channels, generator), w, f)
 
     return make
 
 
 @pytest.fixture
-def rni(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process: (exit code, standard output, standard error)."""
+def rni_command(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process, in a folder of its own: (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
@@ -43,7 +46,6 @@ def rni(monkeypatch, capsys, tmp_path):
             code = 0
         except SystemExit as stop:
             code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return code, *capsys.readouterr()
 
     return call

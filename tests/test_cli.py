@@ -30,6 +30,11 @@ def config(tmp_path):
 
 
 @pytest.fixture
+def rni(rni_command):
+    return rni_command
+
+
+@pytest.fixture
 def trained(rni, config, tmp_path):
     assert rni("train", config, "--out", "net.safetensors")[0] == 0
     return tmp_path / "net.safetensors"
@@ -306,7 +311,7 @@ OUTPUTS = [
 def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config, saved, tmp_path, monkeypatch, command):
     for work in (
         "rni.runs.execution.run",
-        "rni.designs.design",
+        "rni.designs.designing",
         "rni.exchange.native.read",
         "rni.exchange.foreign.read",
     ):
