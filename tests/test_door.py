@@ -170,10 +170,8 @@ def test_a_training_that_was_too_short_says_so(rni_command, config):
     assert (code, out.splitlines()[1].split(":")[0]) == (0, "forgets")
     assert "what to do: train longer: the loss still falls, by " in out
     assert "--steps 1000\n" in out
-    assert (
-    *_, first, numbers, _, both, paper, ours, wrote = rni_command("reproduce", "fig1", "--workers", 1)[1].splitlines()
-        not in rni_command("train", config, "--steps", "2000", "--decays", "0.5", "--out", "long.safetensors")[1]
-    )
+    longer = ["--steps", "1000", "--decays", "0.5", "--out", "long.safetensors"]
+    assert "what to do" not in rni_command("train", config, *longer)[1]
 
 
 def test_advice_knows_why_a_network_does_not_integrate():
