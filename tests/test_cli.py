@@ -24,6 +24,11 @@ steps = 30
 
 
 @pytest.fixture
+def rni(rni_command):
+    return rni_command
+
+
+@pytest.fixture
 def config(tmp_path):
     (tmp_path / "run.toml").write_text(CONFIG)
     return tmp_path / "run.toml"
@@ -199,6 +204,36 @@ def test_analyze_takes_a_state_dict_of_torch_and_writes_a_page(rni, tmp_path):
     code, out, _ = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--activation", "relu", "--decays", "0.9", "--json")
     found = json.loads(out)
     assert (found["activation"], found["decays"], found["notes"]) == ("ReLU()", [0.9], [])
+
+
+def test_analyze_takes_a_leaky_network_of_another_code_and_says_what_it_assumed(rni, tmp_path):
+    """PsychRNN's file: W = 0.9 within a step of 0.2 is a decay of 0.98, 495 in the unit in which a step is 10."""
+    n, rng = 6, np.random.default_rng(0)
+    along = rng.normal(size=(n, 1))
+    w = 0.9 * along @ along.T / np.sum(along**2)
+    arrays = {"W_rec": w, "W_in": along, "W_out": along.T, "b_rec": 50 - w @ np.full(n, 50.0), "b_out": np.zeros(1)}
+    np.savez(tmp_path / "w.npz", **arrays, rec_connectivity=np.ones((n, n)), dale_ratio=None)
+    np.save(tmp_path / "x.npy", rng.normal(size=(16, 200, 1)))
+    code, out, err = rni("analyze", "w.npz", "--inputs", "x.npy")
+    assert (code, out) == (2, "")
+    assert err.startswith("rni: w.npz: leak: not in the file, which is of PsychRNN; allowed: given, or dt and tau")
+    given = ("--inputs", "x.npy", "--dt", "10", "--tau", "50", "--json", "--out", "page.html")
+    found = json.loads(rni("analyze", "w.npz", *given)[1])
+    assert found["verdict"]["kind"] == "integrates"
+    assert found["fitted_decays"] == pytest.approx([0.98], rel=0.01)
+    assert found["times"] == pytest.approx([495], rel=0.1)
+    assert (found["leak"], found["form"], found["dt"]) == (0.2, "current", 10)
+    assumed = "activation relu, PsychRNN's default: the file does not say which"
+    assert found["notes"][:2] == ["read as the weights of PsychRNN", assumed]
+    assert "not read, because pickled: dale_ratio" in found["notes"]
+    page = (tmp_path / "page.html").read_text()
+    assert "6 neurons, ReLU(), current form, leak 0.2, readout given." in page
+    assert "<li>not read, because pickled: dale_ratio</li>" in page
+    mapped = ("--map", "recurrent=W_rec,input_weights=W_in,bias=b_rec", "--leak", "0.2", "--form", "rate")
+    found = json.loads(rni("analyze", "w.npz", *mapped, "--activation", "relu", "--inputs", "x.npy", "--json")[1])
+    assert found["fitted_decays"] == pytest.approx([0.98], rel=0.01)
+    assert (found["form"], found["readout"]) == ("rate", "fitted")
+    assert rni("analyze", "w.npz", "--map", "recurrent")[2].startswith("rni: --map: 'recurrent'; allowed: OURS=THEIRS")
 
 
 def test_analyze_takes_a_recording(rni, tmp_path):

@@ -21,6 +21,11 @@ RUN = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 30}, "training": {
 
 
 @pytest.fixture
+def rni(rni_command):
+    return rni_command
+
+
+@pytest.fixture
 def net(tmp_path, small):
     rni.save(small(), tmp_path / "net.safetensors")
     return tmp_path / "net.safetensors"
