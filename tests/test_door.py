@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-import rni as package
+import rni
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
 from rni.runs.execution import Result, run
@@ -27,7 +27,7 @@ def rni(rni_command):
 
 @pytest.fixture
 def net(tmp_path, small):
-    package.save(small(), tmp_path / "net.safetensors")
+    rni.save(small(), tmp_path / "net.safetensors")
     return tmp_path / "net.safetensors"
 
 
@@ -37,10 +37,10 @@ def config(tmp_path):
     return tmp_path / "run.toml"
 
 
-def test_version_and_short_help(rni):
-    assert rni("--version")[:2] == (0, f"rni {package.__version__}\n")
-    assert rni("-h") == rni("--help")
-    assert rni("train", "-h")[0] == rni("runs", "show", "-h")[0] == 0
+def test_version_and_short_help(rni_command):
+    assert rni_command("--version")[:2] == (0, f"rni {rni.__version__}\n")
+    assert rni_command("-h") == rni_command("--help")
+    assert rni_command("train", "-h")[0] == rni_command("runs", "show", "-h")[0] == 0
 
 
 def test_the_shell_completes_commands_and_options(tmp_path):
@@ -54,7 +54,7 @@ def test_the_shell_completes_commands_and_options(tmp_path):
     assert completed("rni design --act") == ["--activation"]
 
 
-def test_the_help_of_train_lists_every_field_with_its_default(rni):
+def test_the_help_of_train_lists_every_field_with_its_default(rni_command):
     """The table is written down, so that help comes without torch; here it is held against the specification."""
     assert {section: set(names) for section, names in FIELDS.items()} == {s: set(n) for s, n in fields().items()}
     parts = {"": Specification, "network": NetworkPart, "training": Training}
@@ -65,7 +65,7 @@ def test_the_help_of_train_lists_every_field_with_its_default(rni):
             value = known[name].default
             value = getattr(value, "name", "" if value in (None, ()) else value)
             assert default == (f"{value:g}" if isinstance(value, float) else str(value).lower()), name
-    shown = " ".join(rni("train", "--help")[1].split())
+    shown = " ".join(rni_command("train", "--help")[1].split())
     for name, (default, _) in (pair for names in FIELDS.values() for pair in names.items()):
         assert f"--{name.replace('_', '-')} {default}" in shown
 
@@ -75,7 +75,7 @@ class Asked(Exception):
 
 
 @pytest.mark.parametrize("form", [["0.9", "0.8"], ["0.9,0.8"], ["[0.9, 0.8]"]], ids=" ".join)
-def test_every_command_takes_a_list_in_every_form(rni, net, config, monkeypatch, form):
+def test_every_command_takes_a_list_in_every_form(rni_command, net, config, monkeypatch, form):
     def ask(decays):
         raise Asked(decays)
 
@@ -84,7 +84,7 @@ def test_every_command_takes_a_list_in_every_form(rni, net, config, monkeypatch,
     monkeypatch.setattr("rni.analysis.analyze", lambda _, task: ask(task.decays))
     for command in (["train", config], ["design"], ["analyze", net], ["explore"]):
         with pytest.raises(Asked) as asked:
-            rni(*command, "--decays", *form)
+            rni_command(*command, "--decays", *form)
         assert asked.value.args == ((0.9, 0.8),)
 
 
@@ -103,17 +103,17 @@ def test_one_channel_needs_no_list():
     ],
     ids=lambda value: value[0] if isinstance(value, list) else value,
 )
-def test_nothing_is_replaced_in_silence(rni, net, config, tmp_path, command, default):
+def test_nothing_is_replaced_in_silence(rni_command, net, config, tmp_path, command, default):
     """Under a default name not at all; where --out names it, with a word; with --force."""
     (tmp_path / default).write_text("mine")
-    code, _, err = rni(*command)
+    code, _, err = rni_command(*command)
     assert (code, (tmp_path / default).read_text()) == (2, "mine")
     assert err == f"rni: {default}: there already; allowed: --out with another name, or --force to replace it\n"
-    code, _, err = rni(*command, "--out", default)
+    code, _, err = rni_command(*command, "--out", default)
     assert code == 0
     assert err.startswith(f"rni: {default}: there already, to be replaced\n")
     assert (tmp_path / default).read_bytes() != b"mine"
-    code, _, err = rni(*command, "--force")
+    code, _, err = rni_command(*command, "--force")
     assert (code, "replaced" in err) == (0, False)
 
 
@@ -124,40 +124,40 @@ class Closed(io.StringIO):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def test_a_closed_pipe_loses_no_page_and_says_nothing(rni, net, tmp_path, monkeypatch):
+def test_a_closed_pipe_loses_no_page_and_says_nothing(rni_command, net, tmp_path, monkeypatch):
     monkeypatch.setattr("rni.pages.analysis.write_page", lambda analysis, out, name: out.write_text("page"))
     with monkeypatch.context() as piped:
         piped.setattr(sys, "stdout", Closed())
-        code, _, err = rni("analyze", net, "--out", "page.html")
+        code, _, err = rni_command("analyze", net, "--out", "page.html")
     assert (code, err) == (1, "")
     assert (tmp_path / "page.html").read_text() == "page"
 
 
 @pytest.mark.parametrize("command", ["analyze", "simulate"])
-def test_ctrl_c_says_that_nothing_is_half_written(rni, net, tmp_path, monkeypatch, command):
-    def interrupted(*_, **_k):
+def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, monkeypatch, command):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
     monkeypatch.setattr("rni.exchange.foreign.read", interrupted)
     monkeypatch.setattr("rni.exchange.native.read", interrupted)
     flags = ["--inputs", "x.npy", "--out", "y.npy"] if command == "simulate" else ["--out", "page.html"]
-    assert rni(command, net, *flags) == (130, "", "rni: interrupted; what was written is whole\n")
+    assert rni_command(command, net, *flags) == (130, "", "rni: interrupted; what was written is whole\n")
     assert not (tmp_path / "y.npy").exists()
 
 
-def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni, tmp_path, monkeypatch):
-    def interrupted(*_, **_k):
+def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_path, monkeypatch):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rni.paper.reproduce.reproduce", interrupted)
-    code, _, err = rni("reproduce", "fig1", "--workers", "1", "--store", "runs")
+    code, _, err = rni_command("reproduce", "fig1", "--workers", "1", "--store", "runs")
     assert code == 130
     assert err.startswith("rni: interrupted; finished runs, and those begun as far as they are, are kept in ")
     assert err.endswith(f"{tmp_path / 'runs'}: the same command goes on from there\n")
 
 
-def test_going_on_from_a_checkpoint_is_announced(rni, config, tmp_path):
+def test_going_on_from_a_checkpoint_is_announced(rni_command, config, tmp_path):
     def stop(step, *_):
         if step == 1:
             signal.raise_signal(signal.SIGINT)
@@ -166,18 +166,17 @@ def test_going_on_from_a_checkpoint_is_announced(rni, config, tmp_path):
     checkpoint = tmp_path / f"network.safetensors.{specification.key()[:8]}.checkpoint"
     with pytest.raises(KeyboardInterrupt):
         run(specification, callbacks=[stop], checkpoint=checkpoint)
-    code, _, err = rni("train", config)
+    code, _, err = rni_command("train", config)
     assert (code, err.splitlines()[0]) == (0, f"going on from {checkpoint.name}")
 
 
-def test_a_training_that_was_too_short_says_so(rni, config):
-    code, out, _ = rni("train", config)
+def test_a_training_that_was_too_short_says_so(rni_command, config):
+    code, out, _ = rni_command("train", config)
     assert (code, out.splitlines()[1].split(":")[0]) == (0, "forgets")
     assert "what to do: train longer: the loss still falls, by " in out
     assert "--steps 1000\n" in out
-    assert (
-        "what to do" not in rni("train", config, "--steps", "2000", "--decays", "0.5", "--out", "long.safetensors")[1]
-    )
+    longer = ["--steps", "1000", "--decays", "0.5", "--out", "long.safetensors"]
+    assert "what to do" not in rni_command("train", config, *longer)[1]
 
 
 def test_advice_knows_why_a_network_does_not_integrate():
@@ -200,7 +199,7 @@ def test_runs_that_look_alike_are_told_apart_by_what_differs():
     assert apart([None]) == [""]
 
 
-def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni, monkeypatch):
+def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, monkeypatch):
     from rni.paper.claims import Claim
     from rni.paper.outcome import Outcome
     from rni.paper.reproduce import all_figures
@@ -212,7 +211,7 @@ def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni, monkeypat
     ]
     found = [Outcome(all_figures()["fig1"], [], claims=claims)]
     monkeypatch.setattr("rni.paper.reproduce.reproduce", lambda *_: (found, "index.html"))
-    *_, first, numbers, _, both, paper, ours, wrote = rni("reproduce", "fig1", "--workers", "1")[1].splitlines()
+    *_, first, numbers, _, both, paper, ours, wrote = rni_command("reproduce", "fig1", "--workers", "1")[1].splitlines()
     assert first == "not reproduced: one, section 2: networks integrate"
     assert numbers == "    expected: at least 2; measured: 1.235"
     assert both == "    expected: a above b; measured: a 1, b 2"

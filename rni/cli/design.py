@@ -8,7 +8,7 @@ import typer
 from rni.cli.files import require_network, require_output
 from rni.cli.flags import NETWORK, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.lists import numbers
-from rni.cli.specified import HOMOGENEOUS, said_of_flags, without_training
+from rni.cli.specified import said_of_flags, without_training
 from rni.errors import InputError
 
 
@@ -41,6 +41,7 @@ def design(
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
+    from rni.activation import HOMOGENEOUS
     from rni.runs.specification import Specification
 
     with said_of_flags():

@@ -10,7 +10,6 @@ from rni.atomic import write_atomically
 from rni.cli.files import require_network, require_output
 from rni.cli.flags import Force, NetworkFile
 from rni.cli.inputs import read_inputs
-from rni.cli.specified import HOMOGENEOUS
 from rni.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
     """Say it where a network that was trained for some integrals is to make others."""
     import warnings
 
+    from rni.activation import HOMOGENEOUS
     from rni.losses import ProxyLoss
     from rni.runs.specification import Specification
 

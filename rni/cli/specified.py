@@ -10,7 +10,6 @@ from rni.errors import InputError
 
 FLAGS = "decays|scales|bounds|neurons|activation|leak|seed"
 PLACE = re.compile(rf"^(Integration\.|(task|network|training)\.(loss\.)?)?(?=({FLAGS})\b)")
-HOMOGENEOUS = ("linear", "relu")  # activations for which integrals of any size are alike
 
 
 def without_training(

@@ -10,7 +10,6 @@ from rni.atomic import require_writable
 from rni.cli.files import require_kind, require_output
 from rni.cli.flags import NETWORK, Force
 from rni.cli.lists import value
-from rni.cli.specified import HOMOGENEOUS
 from rni.errors import Diverged, InputError
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ def train(
 
 def _advice(result: "Result") -> str:
     """For a network that does not integrate."""
+    from rni.activation import HOMOGENEOUS
     from rni.designs.smooth import largest_outputs
 
     net, losses = result.network, result.losses
