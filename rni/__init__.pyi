@@ -1,6 +1,6 @@
 # The public names: what `import rni` offers, imported when it is first used.
 
-from . import activation, analysis, inputs, losses, task, theory, training, transfer, vectors, weights
+from . import activation, analysis, inputs, losses, plot, task, theory, training, transfer, vectors, weights
 from .analysis import Analysis, RecordingAnalysis, analyze
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
@@ -41,6 +41,7 @@ __all__ = [
     "inputs",
     "load",
     "losses",
+    "plot",
     "polish",
     "run",
     "save",

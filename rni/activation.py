@@ -15,6 +15,21 @@ from torch import Generator, Tensor, nn
 from rni.errors import InputError
 from rni.part import Choice, Family, Part, Positive
 
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "ActivationPart",
+    "Elementwise",
+    "Linear",
+    "Normal",
+    "ReLU",
+    "RectifiedPower",
+    "Sigmoid",
+    "Softplus",
+    "Tanh",
+    "make",
+]
+
 
 class Activation(nn.Module):
     """An elementwise function of the currents (..., neurons) with its derivative."""

@@ -7,6 +7,8 @@ from rni.errors import InputError, require_whole
 from rni.streams import shifted_points
 from rni.theory.moments import full_covariance
 
+__all__ = ["bursts", "correlated_noise", "pulses", "white_noise"]
+
 
 def white_noise(
     batch: int,

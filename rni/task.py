@@ -9,6 +9,8 @@ from torch import Tensor
 
 from rni.errors import InputError
 
+__all__ = ["Integration"]
+
 
 @dataclass(frozen=True)
 class Integration:

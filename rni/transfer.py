@@ -14,6 +14,8 @@ from torch import Tensor
 from rni.errors import InputError
 from rni.task import Integration
 
+__all__ = ["Head", "accuracy", "boundary_distance", "context", "fit_head", "transfer"]
+
 Rule = Callable[[Tensor], Tensor]
 
 

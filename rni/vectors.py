@@ -15,6 +15,8 @@ from torch import Generator, Tensor
 from rni.errors import InputError
 from rni.part import Choice, Family, Positive, require
 
+__all__ = ["VECTORS", "Vectors", "VectorsPart", "independent", "on_supports", "orthonormal", "overlapping"]
+
 Norms = float | Sequence[float]
 
 

@@ -22,7 +22,7 @@ LAYERS = (
     ("exchange",),
     ("analysis", "transfer"),
     ("runs",),
-    ("pages",),
+    ("pages", "plot"),
     ("paper",),
     ("cli", "__main__"),
 )
