@@ -18,6 +18,13 @@ class Network(nn.Module):
 
     encoders, decoders: (neurons, channels). recurrent: a `Weights`, or W as (neurons, neurons). f: a name, an
     `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights.
+
+    >>> task = rni.Integration([0.9, 0.8])
+    >>> vectors = rni.vectors.independent(neurons=50, channels=2)
+    >>> net = rni.Network(task, *vectors, torch.zeros(50, 50), "relu")  # W = 0
+    >>> h, last = net(torch.randn(8, 100, 2))
+    >>> h.shape, last.shape, net.outputs(torch.randn(8, 100, 2)).shape
+    (torch.Size([8, 100, 50]), torch.Size([1, 8, 50]), torch.Size([8, 100, 2]))
     """
 
     encoders: nn.Parameter

@@ -25,6 +25,13 @@ class Robustness(Described):
 
     weights: Gaussian noise on every weight, of that fraction of W's root mean square; neurons: that fraction of them
     silenced; state: Gaussian noise on every activity at every step, of that fraction of their root mean square.
+
+    >>> found = rni.analysis.Robustness(0.0, weights={0.1: 0.3}, neurons={0.1: 0.5}, state={0.1: 0.1})
+    >>> print(found)
+    relative error over 400 steps of bursts, undisturbed: 0.0e+00
+      noise on W,        10%: 3.0e-01
+      silenced neurons,  10%: 5.0e-01
+      noise on states,   10%: 1.0e-01
     """
 
     undisturbed: float
@@ -51,7 +58,13 @@ def robustness(
     draws: int = 4,
     seed: int = 0,
 ) -> Robustness:
-    """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed."""
+    """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed.
+
+    >>> net = rni.design(rni.Integration(0.9), neurons=60).network
+    >>> found = rni.analysis.robustness(net, levels=(0.01, 0.1), duration=100, trajectories=2, draws=2)
+    >>> found.undisturbed < 1e-9 < found.weights[0.01] < found.weights[0.1]
+    True
+    """
     if net.neurons > LARGEST:
         raise InputError(f"neurons: {net.neurons}; allowed: up to {LARGEST}, because noise on W is a full matrix")
     needed = 4 * net.encoders.element_size() * net.neurons**2

@@ -82,6 +82,13 @@ def analyze(
     channels), of the size that the network was made for, if N(0, 1) is not. activation: of a state dict or arrays.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
+
+    >>> found = rni.analyze(torch.nn.RNN(input_size=1, hidden_size=20))
+    >>> found.verdict.kind  # not trained
+    'forgets'
+    >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=40).network
+    >>> rni.analyze(net).verdict.kind
+    'integrates'
     """
     given = interpret(thing, activation)
     if isinstance(given, Recording):

@@ -52,6 +52,12 @@ class Certificate:
     $\epsilon_c$ and `output_residuals` the $q_c$ of the module's text, by unit of the largest $|a|$ where f is
     homogeneous. Bounds are infinite where nothing is known, for the reason that `obstacle` gives, which does not mean
     that the network fails.
+
+    >>> sigmoid = rni.activation.make("sigmoid", slope=50, threshold=0.1)
+    >>> net = rni.design(rni.Integration(0.8), neurons=300, activation=sigmoid).network
+    >>> certificate = rni.certify(net)
+    >>> certificate.rigorous, certificate.bounds[0] < 0.5  # estimated, for inputs up to 1
+    (False, True)
     """
 
     rigorous: bool
@@ -76,6 +82,11 @@ def certify(net: Network) -> Certificate:
     """The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
 
     Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about, and of lower rank.
+
+    >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
+    >>> certificate = rni.certify(net)
+    >>> certificate.rigorous, max(certificate.relative) < 1e-9
+    (True, True)
     """
     basis = coordinates(net)
     decays = basis.left.new_tensor(net.task.decays)

@@ -32,7 +32,13 @@ PAST = "rni-network/1"  # its specification has the fields of all losses side by
 def save(
     net: Network, path: str | Path, specification: dict | None = None, losses: Sequence[float] | None = None
 ) -> None:
-    """Write a network, atomically: the file is the old one or the new one, never half of it."""
+    """Write a network, atomically: the file is the old one or the new one, never half of it.
+
+    >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
+    >>> rni.save(net, "integrator.safetensors")
+    >>> torch.equal(rni.load("integrator.safetensors").encoders, net.encoders)
+    True
+    """
     if net.f.name not in ACTIVATIONS.parts:
         raise InputError(f"activation: {net.f!r}; allowed in a file: {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)
@@ -60,7 +66,16 @@ def network_tensors(net: Network) -> dict[str, Tensor]:
 
 
 def load(path: str | Path) -> Network:
-    """Read a network, or say in one line what is wrong with the file."""
+    """Read a network, or say in one line what is wrong with the file.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "integrator.safetensors")
+    >>> rni.load("integrator.safetensors").task
+    Integration(decays=(0.9,), scales=(1.0,))
+    >>> rni.load("missing.safetensors")
+    Traceback (most recent call last):
+        ...
+    rni.errors.InputError: missing.safetensors: no such file
+    """
     return read(path).network
 
 

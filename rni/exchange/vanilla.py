@@ -24,6 +24,10 @@ class VanillaRNN:
 
     decoders and `offset` a (outputs,) are None where there is no readout, the task where it isn't known what should be
     integrated. `notes` say what had to be assumed in reading the network.
+
+    >>> net = rni.VanillaRNN.of(rni.design(rni.Integration(0.9), neurons=40).network)
+    >>> net.outputs(torch.ones(1, 3, 1))[0, :, 0].round(decimals=6).tolist()
+    [0.9, 1.71, 2.439]
     """
 
     recurrent: Weights

@@ -31,7 +31,16 @@ def train_two_points(
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
 ) -> list[float]:
-    """Train a network of `LowRank` weights in place, and return the losses, as `train` does."""
+    """Train a network of `LowRank` weights in place, and return the losses, as `train` does.
+
+    >>> task = rni.Integration(0.9)
+    >>> vectors = rni.vectors.independent(200, 1, torch.Generator().manual_seed(0))
+    >>> empty = torch.zeros(200, 0).double()
+    >>> net = rni.Network(task, *vectors, rni.weights.LowRank(empty, empty), "relu")
+    >>> losses = rni.training.train_two_points(net, rni.ReLUProxyLoss(task), steps=500)
+    >>> losses[-1] < 1e-2 * losses[0]
+    True
+    """
     both = _TwoPoints(net, loss)
     return train(
         net,
