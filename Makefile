@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow check reproduce bench chaos explorer clean
+.PHONY: setup test test-slow check docs links gallery dist reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -35,9 +35,34 @@ bench: setup
 chaos: setup
 	$(BIN)/python -m tests.chaos --out docs/chaos.md
 
+# what builds the site and the release, beside what the package needs
+.venv/docs: .venv/ready requirements-docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
+# executed, warnings are errors, links between pages are checked
+docs: .venv/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going docs site
+
+# links to elsewhere, which need the network
+links: .venv/docs
+	$(BIN)/python -m sphinx -b linkcheck docs build/links
+
+# small pictures of all figures, from the quick profile: minutes
+gallery: setup
+	$(BIN)/rni reproduce --out build/report
+	$(BIN)/python docs/thumbnails.py build/report docs/gallery
+
+# wheel (built from the sdist) and sdist, tried in clean environments
+dist: .venv/docs
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tests.dist --extras dist/*.whl
+
 # the page of `rni explore`, from its sources; needs node, which users of the package do not
 explorer:
 	cd explorer && npm ci && npm run check && npm test && npm run build
 
 clean:
-	rm -rf .venv build dist *.egg-info report
+	rm -rf .venv build dist *.egg-info report site docs/generated

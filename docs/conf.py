@@ -5,17 +5,11 @@ themselves, so that the site needs no network.
 """
 
 import os
-import re
 import sys
 from pathlib import Path
 
-from docutils import nodes
-from latex2mathml.converter import convert
-
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-
-import generate  # noqa: E402
 
 import rni  # noqa: E402
 
@@ -27,7 +21,7 @@ author = "the rni developers"
 copyright = f"{author}. BSD-3-Clause"
 release = rni.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design", "sphinx_copybutton", "rni_site"]
 exclude_patterns = ["_build"]
 suppress_warnings = ["misc.highlighting_failure"]
 
@@ -41,7 +35,7 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "imported-members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True, "imported-members": True}
 python_use_unqualified_type_names = True
 default_role = "py:obj"
 
@@ -56,33 +50,3 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 linkcheck_timeout = 10
 linkcheck_workers = 2
-
-
-def as_rest(app, what, name, thing, options, lines):
-    """Docstrings have formulas in dollars and names in backticks, as Markdown has."""
-    text = "\n".join(lines)
-    prose, arrow, example = text.partition(">>>")
-    parts = re.split(r"(\$[^$]+\$|`[^`]+`)", prose)
-    for k, part in enumerate(parts):
-        if part.startswith("$"):
-            formula = " ".join(part[1:-1].split())
-            parts[k] = rf"\ :math:`{formula}`\ "
-        elif not part.startswith("`"):
-            parts[k] = part.replace("|", r"\|").replace("*", r"\*")
-    lines[:] = ("".join(parts) + arrow + example).split("\n")
-
-
-def inline_formula(self, node: nodes.math) -> None:
-    self.body.append(convert(node.astext()))
-    raise nodes.SkipNode
-
-
-def formula(self, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
-    raise nodes.SkipNode
-
-
-def setup(app):
-    app.connect("builder-inited", lambda app: generate.write_all(HERE / "generated"))
-    app.connect("autodoc-process-docstring", as_rest)
-    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))

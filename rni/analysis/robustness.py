@@ -28,7 +28,7 @@ class Robustness(Described):
 
     >>> found = rni.analysis.Robustness(0.0, weights={0.1: 0.3}, neurons={0.1: 0.5}, state={0.1: 0.1})
     >>> print(found)
-    relative error over 400 steps of bursts, undisturbed: 0.0e+00
+    relative error over 400 steps, undisturbed: 0.0e+00
       noise on W,        10%: 3.0e-01
       silenced neurons,  10%: 5.0e-01
       noise on states,   10%: 1.0e-01
@@ -38,10 +38,11 @@ class Robustness(Described):
     weights: dict[float, float]
     neurons: dict[float, float]
     state: dict[float, float]
+    duration: int = DURATION
 
     def lines(self) -> Iterator[str]:
         kinds = {"noise on W": self.weights, "silenced neurons": self.neurons, "noise on states": self.state}
-        yield f"relative error over {DURATION} steps of bursts, undisturbed: {self.undisturbed:.1e}"
+        yield f"relative error over {self.duration} steps, undisturbed: {self.undisturbed:.1e}"
         for name, errors in kinds.items():
             levels = "  ".join(f"{level:.0%}: {error:.1e}" for level, error in errors.items())
             yield f"  {name + ',':<18} {levels}"
@@ -81,6 +82,7 @@ def robustness(
         weights={p: mean_error(lambda g, p=p: noisy_weights(net, p, g).outputs(x)) for p in levels},
         neurons={p: mean_error(lambda g, p=p: lesioned(net, p, g).outputs(x)) for p in levels},
         state={p: mean_error(lambda g, p=p: noisy_outputs(net, x, p, g)) for p in levels},
+        duration=duration,
     )
 
 
