@@ -359,7 +359,7 @@ def test_a_disk_that_fills_up_during_a_training_is_one_line_and_the_same_command
 
     with monkeypatch.context() as full:
         full.setattr(atomic, "require_writable", lambda path: None)
-        full.setattr("rni.cli.require_writable", lambda path: None)
+        full.setattr("rni.cli.train.require_writable", lambda path: None)
         full.setattr(os, "fsync", no_room)
         code, _, err = rni("train", config, "--out", "net.safetensors")
     assert code == 2

@@ -8,7 +8,7 @@ from safetensors.torch import save as pack
 
 from rni import InputError, Network, Specification, load, save, vectors
 from rni import tensors as disk
-from rni.cli import _read_inputs
+from rni.cli.inputs import read_inputs
 from rni.exchange import foreign, native
 from rni.inputs import white_noise
 from rni.task import Integration
@@ -186,7 +186,7 @@ def test_a_file_that_may_not_be_read_is_refused(path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "open", denied)
-    for read in (load, foreign.read, lambda path: _read_inputs(path, 2)):
+    for read in (load, foreign.read, lambda path: read_inputs(path, 2)):
         with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a file that can be read"):
             read(path)
     with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a TOML configuration"):
