@@ -1,4 +1,4 @@
-"""The site: Sphinx, the generator of scientific Python, with MyST-NB, which runs the pages' code and shows what it gives.
+"""The site: Sphinx, which scientific Python uses, with MyST-NB, which runs the code on pages and shows what it gives.
 
 `make docs` builds it; warnings are errors, and so is code that fails. Formulas are MathML, which browsers draw
 themselves, so that the site needs no network.
@@ -27,6 +27,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
+myst_dmath_double_inline = True
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebooks")
 nb_execution_raise_on_error = True
@@ -46,6 +47,8 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_theme_options = {"navigation_with_keys": True}
 html_show_sphinx = False
+html_show_sourcelink = False
+html_copy_source = False
 copybutton_exclude = ".linenos, .gp, .go"
 
 linkcheck_timeout = 10

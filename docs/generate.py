@@ -125,8 +125,8 @@ def errata() -> str:
     """What does not hold as printed, and what does."""
     parts = [
         "# Errata of the paper",
-        "Formulas and statements that do not hold as printed. Each has a test of its name that shows the corrected form "
-        "holding and the printed one failing; in Python, `rni.theory.ERRATA`.",
+        "Formulas and statements that do not hold as printed. Each has a test of its name that shows the corrected "
+        "form holding and the printed one failing; in Python, `rni.theory.ERRATA`.",
     ]
     for each in ERRATA:
         place = f"## {each.id.replace('_', ' ').capitalize()}\n\n*{each.where}*"

@@ -6,6 +6,7 @@ from pathlib import Path
 import generate
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 HERE = Path(__file__).parent
@@ -52,10 +53,19 @@ def formula(self, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def require_pages(app, error):
+    """A page that is missing is an error: one in a process that writes pages goes unseen."""
+    if error is None and app.builder.name == "html":
+        written = Path(app.outdir)
+        missing = [name for name in sorted(app.env.all_docs) if not (written / f"{name}.html").exists()]
+        if missing:
+            raise ExtensionError(f"pages that were not written: {', '.join(missing)}")
+
+
 def setup(app):
     app.connect("builder-inited", lambda app: generate.write_all(HERE / "generated"))
     app.connect("source-read", measured_here)
     app.connect("autodoc-process-docstring", as_rest)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
-    # an error in a process that writes pages would go unseen
-    return {"parallel_read_safe": True, "parallel_write_safe": False}
+    app.connect("build-finished", require_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

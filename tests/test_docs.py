@@ -80,6 +80,7 @@ def test_examples_of_public_names_work(source):
         known = {"rni": rni, "torch": torch, "np": np}
         found = doctest.DocTestParser().get_doctest(inspect.getdoc(thing) or "", known, name, source, 0)
         torch.manual_seed(0)
+        plt.close("all")
         runner.run(found)
     assert runner.failures == 0
 
@@ -108,7 +109,13 @@ def shell(text, monkeypatch):
         assert done.value.code == 0, command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def as_case(page):
+    """Tutorials are longer, and run by `make docs` as well."""
+    marks = [pytest.mark.slow] if page.parent.name == "learn" else []
+    return pytest.param(page, marks=marks, id=page.relative_to(DOCS).as_posix())
+
+
+@pytest.mark.parametrize("page", map(as_case, PAGES))
 def test_code_on_a_page_runs(page, monkeypatch, capsys):
     known = {"__name__": "page"}
     for language, text in blocks(page):

@@ -10,7 +10,7 @@ def label(specification: dict[str, Any]) -> str:
     parts = (
         f"{network['activation']['name']} n={network['neurons']}",
         "decays " + " ".join(f"{decay:g}" for decay in task["decays"][:4]),
-        " ".join([f"T={loss['duration']}"] * ("duration" in loss) + [loss["name"], training["optimizer"]])
+        " ".join([f"T={loss[name]}" for name in ("duration",) if name in loss] + [loss["name"], training["optimizer"]])
         + f" {training['steps']} steps",
         f"seed {specification['seed']}",
     )
