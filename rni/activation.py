@@ -12,6 +12,9 @@ network. Besides its value it gives its derivative, which the hand-written gradi
 
 import copy
 from collections.abc import Callable
+from importlib import import_module
+from operator import attrgetter
+from types import BuiltinFunctionType
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -204,7 +207,7 @@ class RectifiedPower(_Parametrised):
 
 
 class Elementwise(Activation):
-    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file can't hold one: it has no name.
+    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file names the place it is found at.
 
     >>> rni.activation.Elementwise(torch.sin).derivative(torch.tensor([0.0])).tolist()
     [1.0]
@@ -218,6 +221,31 @@ class Elementwise(Activation):
 
     def forward(self, currents: Tensor) -> Tensor:
         return self.function(currents)
+
+
+def place(f: Activation) -> str:
+    """Where an activation of one's own is found, "module:name", for a file, which never holds code."""
+    thing: Any = f.function if isinstance(f, Elementwise) else type(f)
+    builtin = isinstance(thing, BuiltinFunctionType)  # of torch, whose qualified names can't be imported
+    module, name = getattr(thing, "__module__", ""), getattr(thing, "__name__" if builtin else "__qualname__", "")
+    try:
+        if at(f"{module}:{name}") is thing and (isinstance(f, Elementwise) or not [*f.parameters(), *f.buffers()]):
+            return f"{module}:{name}"
+    except InputError:
+        pass
+    raise InputError(
+        f"activation: {f!r}; allowed in a file: {', '.join(ACTIVATIONS.parts)}, a function at the top of a module that "
+        "can be imported, or one added to rni.activation.ACTIVATIONS"
+    )
+
+
+def at(place: str) -> Any:
+    """What is at "module:name", by importing the module."""
+    module, _, name = place.partition(":")
+    try:
+        return attrgetter(name)(import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"activation: {place}, not found ({error}); allowed: a place that can be imported") from None
 
 
 class Normal(Part):

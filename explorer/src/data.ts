@@ -21,6 +21,7 @@ export interface Described {
   neurons: number;
   decays: number[];
   scales: number[];
+  leak: number;
   activation: { name: string; slope?: Parameter; threshold?: Parameter; exponent?: Parameter };
   encoders: Packed; // (channels, neurons)
   decoders: Packed;

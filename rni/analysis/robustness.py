@@ -91,7 +91,7 @@ def noisy_weights(net: Network, level: float, generator: Generator) -> Network:
     r"""The network with $W_{ij} + \epsilon\,\sqrt{\langle W^2\rangle}\,\xi_{ij}$."""
     w = net.recurrent.matrix()
     noise = torch.randn(w.shape, generator=generator, dtype=w.dtype)
-    return Network(net.task, net.encoders, net.decoders, w + level * w.square().mean().sqrt() * noise, net.f)
+    return net.changed(w + level * w.square().mean().sqrt() * noise)
 
 
 def lesioned(net: Network, fraction: float, generator: Generator) -> Network:

@@ -19,6 +19,7 @@ def design(
     bounds: Annotated[str | None, typer.Option(metavar="NUMBERS", help="Largest |z|, one for each channel.")] = None,
     neurons: Neurons = 1000,
     activation: Activation = "relu",
+    leak: Annotated[float, typer.Option(help="alpha = dt / tau of a leaky network; 1 is none.")] = 1.0,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("network.safetensors"),
     polish: Annotated[Path | None, typer.Option(metavar="NET", help="The exact integrator next to this one.")] = None,
@@ -37,9 +38,10 @@ def design(
     from rni.runs.specification import Specification
 
     largest = numbers("--bounds", bounds) if bounds is not None else None
-    raw = without_training(decays, scales, neurons, activation, seed) | {"training": {"steps": 0}}
+    raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
     specification = Specification.parse(raw)
-    if specification.network.activation.name not in HOMOGENEOUS:  # the proxy loss knows the range of integrals
+    # the proxy loss knows the range of integrals
+    if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
         raw["training"] |= {"loss": "proxy", "bounds": largest or []}
         specification = Specification.parse(raw)
     require_writable(out)
@@ -49,7 +51,7 @@ def design(
 
     net = specification.build()
     vectors = {"encoders": net.encoders, "decoders": net.decoders}
-    result = design(net.task, neurons, net.f, **vectors, bounds=largest, seed=seed)
+    result = design(net.task, neurons, net.f, **vectors, bounds=largest, leak=leak, seed=seed)
     native.save(result.network, out, specification.to_dict())
     print(result)
     print(f"wrote {out}")

@@ -93,6 +93,7 @@ def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], loss
         "neurons": net.neurons,
         "decays": net.task.decays,
         "scales": net.task.scales,
+        "leak": net.leak,
         "activation": {"name": net.f.name}
         | {key: _packed(v) if isinstance(v, Tensor) else v for key, v in described.items()},
         "encoders": _packed(net.encoders.T),
@@ -143,7 +144,7 @@ def _snapshot(s: Snapshot, net: Network) -> dict[str, Any]:
         found, allowed = tuple(s.encoders.shape), tuple(net.encoders.shape)
         raise InputError(f"snapshots: encoders of shape {found}; allowed: {allowed}, as the network has")
     modes = SVD(*(part.to(net.dtype) for part in s.modes))
-    then = Network(net.task, s.encoders, s.decoders, LowRank(modes.left * modes.values, modes.right), net.f)
+    then = net.changed(LowRank(modes.left * modes.values, modes.right), encoders=s.encoders, decoders=s.decoders)
     trained = {"encoders": (s.encoders, net.encoders), "decoders": (s.decoders, net.decoders)}
     return {
         "step": s.step,

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import Diverged, InputError, require_one_of, require_whole
-from rni.losses import Gradient, Loss, Schedule, Trained
+from rni.losses import Gradient, Loss, OwnLoss, Schedule, Trained
 from rni.losses.gradient import trained_parts
 from rni.network import Network
 from rni.training.checkpoint import Checkpoint, held_interrupt
@@ -31,7 +31,7 @@ GROWTH = 1e3  # a loss this many times a silent network's has no way back
 
 def train(
     net: Network,
-    loss: Loss,
+    loss: Loss | Callable[[Network], Tensor],
     *,
     learning_rate: float | None = None,
     steps: int = STEPS,
@@ -49,6 +49,8 @@ def train(
     require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam". Learning rate and
     schedule are chosen for the loss where they are left open: see `rate_and_schedule`.
 
+    A plain function of the network, a scalar that torch can differentiate, is a loss too, with a learning rate given.
+
     Stops after `steps`, or when the loss falls below `stop_loss`. Raises `Diverged` when the loss is not finite or a
     thousand times that of a silent network. Each callback gets (step, loss, network) before the step is made. With a
     checkpoint, a killed training goes on where it was, to the same bits; an interrupted or diverged one
@@ -61,8 +63,8 @@ def train(
     >>> losses[-1] < 1e-2 * losses[0]
     True
     """
-    optimizer = make(optimizer)
-    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule)
+    optimizer, loss = make(optimizer), _loss(loss)
+    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule, net.leak)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
     limit = GROWTH * max(loss.silent(), 1e-30)
@@ -88,13 +90,19 @@ def train(
     return losses
 
 
+def _loss(loss: Loss | Callable[[Network], Tensor]) -> Loss:
+    if not callable(loss):  # a Loss is, too
+        raise InputError(f"loss: {loss!r}; allowed: a loss of rni.losses, or a function of the network")
+    return loss if isinstance(loss, Loss) else OwnLoss(loss)
+
+
 def rate_and_schedule(
-    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
+    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None, leak: float = 1.0
 ) -> tuple[float, Schedule]:
     """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
     if learning_rate is not None:
         return learning_rate, schedule or "constant"
-    own_rate, own_schedule = optimizer.defaults(loss)
+    own_rate, own_schedule = optimizer.defaults(loss, leak)
     return own_rate, schedule or own_schedule
 
 

@@ -15,10 +15,10 @@ from rni.network import Network
 class Optimizer(Protocol):
     """One step on the trained parameters, at a given learning rate; its memory as named tensors.
 
-    `defaults`: learning rate and schedule for a loss, where they are left open.
+    `defaults`: learning rate and schedule for a loss and a network of that leak, where they are left open.
     """
 
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]: ...
+    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]: ...
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None: ...
 
@@ -36,8 +36,9 @@ class GradientDescent:
     (0.0741, 'warmup')
     """
 
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
-        return loss.rate(), loss.schedule
+    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]:
+        """The outputs of one step have the leak as a factor, and their errors' curvature its square."""
+        return loss.rate() / leak**2, loss.schedule
 
     @torch.no_grad()
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
@@ -71,7 +72,7 @@ class Adam:
         self._last: dict[str, nn.Parameter] = {}
         self._restored: dict[str, Tensor] | None = None
 
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
+    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]:
         return 5e-4, "constant"
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:

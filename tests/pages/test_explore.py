@@ -59,6 +59,7 @@ NETWORKS = {
     "Dale": dale,
     "linear": lambda: rni.design(rni.Integration(0.98), 100, "linear").network,
     "tanh": lambda: dense(f="tanh"),
+    "leaky": lambda: rni.design(TWO, 300, leak=0.2).network,
 }
 
 

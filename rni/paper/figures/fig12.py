@@ -89,7 +89,7 @@ def examine(net: Network) -> dict[str, Any]:
         "agreement": mode.agreement,
         "overlap": float((mode.overlaps[0] / along).max()),
         "error": float(relative_error(net, x).max()),
-        "cut_error": float(relative_error(Network(net.task, net.encoders, net.decoders, cut, net.f), x).max()),
+        "cut_error": float(relative_error(net.changed(cut), x).max()),
         "broken": breaks_dale(file["recurrent"], signs),
     }
 
