@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow check docs links gallery dist reproduce bench chaos explorer clean
+.PHONY: setup test test-slow check docs links gallery dist dist-oldest reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -42,7 +42,7 @@ chaos: setup
 
 # executed, warnings are errors, links between pages are checked
 docs: .venv/docs
-	$(BIN)/python -m sphinx -b html -W --keep-going docs site
+	$(BIN)/python -m sphinx -b html -j auto -W --keep-going docs site
 
 # links to elsewhere, which need the network
 links: .venv/docs
@@ -59,6 +59,10 @@ dist: .venv/docs
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tests.dist --extras dist/*.whl
+
+# the same with the oldest versions that are allowed: torch comes with gigabytes for graphics processors then
+dist-oldest: dist
+	$(BIN)/python -m tests.dist --oldest dist/*.whl
 
 # the page of `rni explore`, from its sources; needs node, which users of the package do not
 explorer:

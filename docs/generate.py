@@ -140,7 +140,7 @@ def figures() -> str:
     parts = [
         "# The paper's figures, and ours",
         "Each line makes the figure as PNG, SVG and data, with a verdict on its claims, in `report/`; with `--profile "
-        "paper` at full size. The pictures here are those of the quick profile, made by `make gallery`.",
+        "paper` at full size. Pictures are of the quick profile (`make gallery`).",
     ]
     for figure in all_figures().values():
         source = figure.measure.__module__

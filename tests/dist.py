@@ -1,4 +1,4 @@
-"""What is released, as users have it: `python -m tests.dist WHEEL [SDIST]`, in environments of its own, away from here.
+"""What is released, as users have it: `python -m tests.dist WHEEL`, in environments of its own, away from here.
 
 The wheel is installed with the newest versions of what it needs and tried: help, a figure, a design, pages. Then with
 the oldest that pyproject.toml allows (`--oldest`), and with each extra alone (`--extras`). torch is the one of
@@ -7,7 +7,6 @@ requirements.txt, so that no libraries of graphics processors come along, but fo
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -59,8 +58,9 @@ class Environment:
 
 
 def oldest() -> list[str]:
-    """numpy==2.0 for numpy>=2."""
-    return [re.sub(r">=([\d.]+).*", r"==\1.*", each) for each in PROJECT["dependencies"]]
+    """numpy==2.0.* for numpy>=2, scipy==1.13.* for scipy>=1.13."""
+    pairs = (each.split(">=") for each in PROJECT["dependencies"])
+    return [f"{name}=={version if '.' in version else f'{version}.0'}.*" for name, version in pairs]
 
 
 def tried(environment: Environment, folder: Path) -> None:

@@ -115,7 +115,7 @@ def as_case(page):
     return pytest.param(page, marks=marks, id=page.relative_to(DOCS).as_posix())
 
 
-@pytest.mark.parametrize("page", map(as_case, PAGES))
+@pytest.mark.parametrize("page", [as_case(page) for page in PAGES])
 def test_code_on_a_page_runs(page, monkeypatch, capsys):
     known = {"__name__": "page"}
     for language, text in blocks(page):
