@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow check docs links gallery dist dist-oldest reproduce bench chaos explorer clean
+.PHONY: setup test test-slow check docs links gallery dist dist-oldest mutants reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -63,6 +63,10 @@ dist: .venv/docs
 # the same with the oldest versions that are allowed: torch comes with gigabytes for graphics processors then
 dist-oldest: dist
 	$(BIN)/python -m tests.dist --oldest dist/*.whl
+
+# which small mistakes in the mathematics the tests see
+mutants: setup
+	$(BIN)/python -m tests.mutation
 
 # the page of `rni explore`, from its sources; needs node, which users of the package do not
 explorer:

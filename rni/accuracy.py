@@ -17,7 +17,7 @@ def relative_error(net: Network, inputs: Tensor) -> Tensor:
     >>> bool(rni.analysis.relative_error(net, x).max() < 1e-9)
     True
     """
-    outputs, targets = net.outputs(inputs.to(net.encoders)), net.task.targets(inputs.double())
+    outputs, targets = net.outputs(inputs), net.task.targets(inputs.double())
     return error_by_duration(outputs, targets, inputs)[-1]
 
 

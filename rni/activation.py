@@ -39,6 +39,8 @@ __all__ = [
     "make",
 ]
 
+SLOPE, THRESHOLD, EXPONENT = 50.0, 0.1, 2.0
+
 
 class Activation(nn.Module):
     """An elementwise function of the currents (..., neurons) with its derivative.
@@ -121,8 +123,11 @@ class ReLU(Activation):
         return currents.sign().add_(1).mul_(0.5)
 
 
+HOMOGENEOUS = (Linear.name, ReLU.name)  # f(a x) = a f(x) for a > 0: integrals of any size are alike
+
+
 class Sigmoid(_Parametrised):
-    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's 50 and 0.1).
+    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's by default).
 
     >>> rni.activation.Sigmoid(slope=50, threshold=0.1)(torch.tensor([0.1])).tolist()
     [0.5]
@@ -134,7 +139,7 @@ class Sigmoid(_Parametrised):
     slope: Tensor
     threshold: Tensor
 
-    def __init__(self, slope: float | Tensor = 50.0, threshold: float | Tensor = 0.1):
+    def __init__(self, slope: float | Tensor = SLOPE, threshold: float | Tensor = THRESHOLD):
         super().__init__(slope=slope, threshold=threshold)
 
     def forward(self, currents: Tensor) -> Tensor:
@@ -171,7 +176,7 @@ class Softplus(_Parametrised):
     name = "softplus"
     slope: Tensor
 
-    def __init__(self, slope: float | Tensor = 50.0):
+    def __init__(self, slope: float | Tensor = SLOPE):
         super().__init__(slope=slope)
         if not bool(self.slope.all()):
             raise InputError("softplus.slope: 0; allowed: any other number")
@@ -194,7 +199,7 @@ class RectifiedPower(_Parametrised):
     name = "rectified_power"
     exponent: Tensor
 
-    def __init__(self, exponent: float | Tensor = 2.0):
+    def __init__(self, exponent: float | Tensor = EXPONENT):
         super().__init__(exponent=exponent)
         if not bool((self.exponent > 1).all()):
             raise InputError(f"rectified_power.exponent: {float(self.exponent.min()):g}; allowed: above 1")
@@ -294,8 +299,8 @@ class ReLUPart(ActivationPart):
 
 @ACTIVATIONS.add("sigmoid")
 class SigmoidPart(ActivationPart):
-    slope: Positive | Normal = 50.0
-    threshold: float | Normal = 0.1
+    slope: Positive | Normal = SLOPE
+    threshold: float | Normal = THRESHOLD
     makes = Sigmoid
 
 
@@ -306,13 +311,13 @@ class TanhPart(ActivationPart):
 
 @ACTIVATIONS.add("softplus")
 class SoftplusPart(ActivationPart):
-    slope: Positive | Normal = 50.0
+    slope: Positive | Normal = SLOPE
     makes = Softplus
 
 
 @ACTIVATIONS.add("rectified_power")
 class RectifiedPowerPart(ActivationPart):
-    exponent: Annotated[float, Field(gt=1)] | Normal = 2.0
+    exponent: Annotated[float, Field(gt=1)] | Normal = EXPONENT
     makes = RectifiedPower
 
 

@@ -20,7 +20,8 @@ class Network(nn.Module):
     """A recurrent network with D channels, called like `torch.nn.RNN(batch_first=True)`: `h, h_n = net(x, h0)`.
 
     encoders, decoders: (neurons, channels). recurrent: a `Weights`, or W as (neurons, neurons). f: a name, an
-    `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights.
+    `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights;
+    inputs are cast to them.
     leak: alpha = dt / tau, above 0 and up to 1, the paper's.
 
     >>> task = rni.Integration([0.9, 0.8])
@@ -74,6 +75,13 @@ class Network(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.encoders.dtype
 
+    def cast(self, name: str, values: Tensor) -> Tensor:
+        """Real numbers of any kind in the precision and on the device of the network."""
+        if not isinstance(values, Tensor) or values.is_complex():
+            found = str(values.dtype) if isinstance(values, Tensor) else type(values).__name__
+            raise InputError(f"{name}: {found}; allowed: a tensor of real numbers")
+        return values.to(self.encoders)
+
     def __repr__(self) -> str:
         kind = type(self.recurrent).__name__
         leak = "" if self.leak == 1 else f", leak={self.leak:g}"
@@ -81,8 +89,8 @@ class Network(nn.Module):
 
     def steps(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
-        encoders, h = self.encoders, initial
-        for x in inputs.unbind(1):
+        encoders, h = self.encoders, None if initial is None else self.cast("initial", initial)
+        for x in self.cast("inputs", inputs).unbind(1):
             # from rest, W(x e) = x (W e): no product of n x n x batch
             nu = x @ self.recurrent(encoders.T) if h is None else self.recurrent(torch.addmm(h, x, encoders.T))
             h = self.leaked(h, self.f(nu))
@@ -116,6 +124,7 @@ class Network(nn.Module):
 
         Without the batch dimension: (time, neurons) and (1, neurons). `initial` has the shape of the last state.
         """
+        inputs = self.cast("inputs", inputs)
         if inputs.ndim == 2:
             h, last = self(inputs[None], None if initial is None else initial[None])
             return h[0], last[0]
@@ -189,6 +198,7 @@ class Network(nn.Module):
         return cls(task, encoders, readout.weight.detach().T, w, rnn.nonlinearity)
 
     def _checked(self, inputs: Tensor, initial: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        inputs = self.cast("inputs", inputs)
         if inputs.ndim != 3 or inputs.shape[2] != self.channels or inputs.shape[1] == 0:
             allowed = f"(batch, time, {self.channels}) with at least one time step"
             raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")

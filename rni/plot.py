@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from rni.analysis.populations import NAMES
+from rni.analysis.population import NAMES
 from rni.errors import InputError
 from rni.pages.style import CHANNELS, DIVERGING, POPULATIONS, SEQUENTIAL, TARGET, legend, plain
 

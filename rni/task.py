@@ -44,6 +44,7 @@ class Integration:
         r"""$\bar y_{c,t} = s_c \sum_{k=0}^t \gamma_c^{k+1} x_{c,t-k}$ for inputs (..., time, channels)."""
         if inputs.shape[-1] != self.channels:
             raise InputError(f"inputs: {inputs.shape[-1]} channels; allowed: {self.channels}, as the task has")
+        inputs = inputs if inputs.is_floating_point() else inputs.to(torch.get_default_dtype())
         decays, scales = inputs.new_tensor(self.decays), inputs.new_tensor(self.scales)
         integral = torch.zeros_like(inputs[..., 0, :])
         integrals = []

@@ -11,6 +11,7 @@ import torch
 from scipy.spatial import KDTree
 from torch import Tensor
 
+from rni.activation import SLOPE, THRESHOLD
 from rni.errors import InputError
 from rni.task import Integration
 
@@ -28,8 +29,8 @@ class Head(NamedTuple):
     """
 
     u: Tensor
-    slope: float = 50.0
-    threshold: float = 0.1
+    slope: float = SLOPE
+    threshold: float = THRESHOLD
 
     def logits(self, states: Tensor) -> Tensor:
         return self.slope * (states @ self.u - self.threshold)
@@ -53,8 +54,8 @@ def fit_head(
     states: Tensor,
     labels: Tensor,
     *,
-    slope: float = 50.0,
-    threshold: float = 0.1,
+    slope: float = SLOPE,
+    threshold: float = THRESHOLD,
     ridge: float = 1e-6,
     iterations: int = 100,
 ) -> Head:

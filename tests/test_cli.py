@@ -325,7 +325,7 @@ OUTPUTS = [
 def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config, saved, tmp_path, monkeypatch, command):
     for work in (
         "rni.runs.execution.run",
-        "rni.designs.design",
+        "rni.designs.designing",
         "rni.exchange.native.read",
         "rni.exchange.foreign.read",
     ):

@@ -1,6 +1,7 @@
 """Each layer imports only from those before it, and no module takes part in a circle."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -70,6 +71,14 @@ def test_no_module_takes_part_in_a_circle():
         name: {t for t, _ in targets if t != name and not name.startswith(f"{t}.")} for name, targets in EDGES.items()
     }
     assert list(TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name != "__main__"))
+def test_no_function_hides_a_module(module):
+    """`import rni.analysis.perturbations as p` gives the module, since no package has that name for something else."""
+    package, _, name = f"rni.{module}".rpartition(".")
+    found = importlib.import_module(f"rni.{module}")
+    assert getattr(importlib.import_module(package), name) is found
 
 
 def test_imports_within_functions_only_keep_torch_out():

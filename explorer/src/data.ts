@@ -1,4 +1,4 @@
-/** What the page is given: the network as `rni.pages.explore.describe` writes it, and its numbers unpacked. */
+/** What the page is given: the network as `rni.pages.explorer.describe` writes it, and its numbers unpacked. */
 
 export interface Packed {
   type: "float32" | "float16" | "int8";

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rni.analysis.effective import Principal
 from rni.analysis.manifold import linear_map
-from rni.analysis.populations import NAMES, population_vectors, populations
+from rni.analysis.population import NAMES, population_vectors, populations
 from rni.analysis.selectivity import mixing
 
 

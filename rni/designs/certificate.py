@@ -30,6 +30,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rni.activation import HOMOGENEOUS
 from rni.designs.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
 from rni.errors import InputError
 from rni.network import Network
@@ -96,7 +97,7 @@ def certify(net: Network) -> Certificate:
     outputs = decays * basis.left.new_tensor(task.scales)
     weights = torch.cat([basis.right, net.decoders.double()], 1)
     wanted = torch.cat([torch.diag(decays), torch.diag(outputs)])
-    homogeneous = net.f.name in ("linear", "relu")
+    homogeneous = net.f.name in HOMOGENEOUS
     if homogeneous:
         rest = torch.zeros_like(decays)
         residuals, proven = _homogeneous_residuals(net, basis, weights, wanted)

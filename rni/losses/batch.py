@@ -13,7 +13,7 @@ from rni.errors import InputError, require_whole
 from rni.inputs import correlated_noise, white_noise
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss
-from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
+from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration
 from rni.theory.moments import full_covariance
@@ -77,7 +77,7 @@ class BatchLoss(SequenceLoss):
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
         require_task(net, self.task, leaky=True)
-        require_inputs(inputs, net, "sequence", "time")
+        inputs = own_inputs(inputs, net, "sequence", "time")
         return (net.outputs(inputs) - self.task.targets(inputs)).square().sum() / len(inputs)
 
     @torch.no_grad()
@@ -92,7 +92,7 @@ class BatchLoss(SequenceLoss):
         """
         parts = trained_parts(net, train)
         require_task(net, self.task, leaky=True)
-        require_inputs(inputs, net, "sequence", "time")
+        inputs = own_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
         x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)

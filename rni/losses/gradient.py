@@ -62,10 +62,10 @@ def require_task(net: Network, task: Integration, leaky: bool = False) -> None:
         raise InputError(f"leak: {net.leak:g}; allowed: 1, or the batch loss, or `net.undamped()` and its task")
 
 
-def require_inputs(inputs: Tensor, net: Network, *names: str) -> None:
-    """Refuse inputs that are not (*names, channels), or have none."""
+def own_inputs(inputs: Tensor, net: Network, *names: str) -> Tensor:
+    """As the network's numbers; refuses what is not (*names, channels), or has none."""
+    inputs = net.cast("inputs", inputs)
     if inputs.ndim != len(names) + 1 or inputs.shape[-1] != net.channels or not inputs.numel():
         allowed = f"({', '.join(names)}, {net.channels}), with at least one {' and one '.join(names)}"
         raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")
-    if inputs.dtype != net.dtype:
-        raise InputError(f"inputs: {inputs.dtype}; allowed: {net.dtype}, as the network has")
+    return inputs

@@ -35,7 +35,7 @@ def train(
     *,
     learning_rate: float | None = None,
     steps: int = STEPS,
-    optimizer: Optimizer | str | None = None,
+    optimizer: Optimizer | torch.optim.Optimizer | type[torch.optim.Optimizer] | str | None = None,
     generator: Generator | None = None,
     train: Trained = "recurrent",
     schedule: Schedule | None = None,
@@ -46,8 +46,9 @@ def train(
     """Train the network in place; return the loss at every step, measured before the step.
 
     Trains W, W and decoders, decoders alone, or all: encoders too, and the activation's own parameters. What does not
-    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam". Learning rate and
-    schedule are chosen for the loss where they are left open: see `rate_and_schedule`.
+    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam", or torch's: an instance
+    made for what is trained, or a class. Learning rate and schedule are chosen for the loss where they are left open:
+    see `rate_and_schedule`. Inputs are drawn on the CPU, and cast to the precision and the device of the network.
 
     A plain function of the network, a scalar that torch can differentiate, is a loss too, with a learning rate given.
 
@@ -64,9 +65,11 @@ def train(
     True
     """
     optimizer, loss = make(optimizer), _loss(loss)
-    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule, net.leak)
+    learning_rate, schedule = rate_and_schedule(net, optimizer, loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
+    if generator.device.type != "cpu":
+        raise InputError(f"generator: on {generator.device}; allowed: on cpu, where inputs are drawn for any device")
     limit = GROWTH * max(loss.silent(), 1e-30)
     losses = checkpoint.resume(net, optimizer, generator) if checkpoint else []
     with held_interrupt(hold=checkpoint is not None) as interrupted:
@@ -97,12 +100,12 @@ def _loss(loss: Loss | Callable[[Network], Tensor]) -> Loss:
 
 
 def rate_and_schedule(
-    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None, leak: float = 1.0
+    net: Network, optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
 ) -> tuple[float, Schedule]:
-    """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
+    """As given, or the optimizer's own for this network; a rate that is given is constant unless told otherwise."""
     if learning_rate is not None:
         return learning_rate, schedule or "constant"
-    own_rate, own_schedule = optimizer.defaults(loss, leak)
+    own_rate, own_schedule = optimizer.defaults(loss, net)
     return own_rate, schedule or own_schedule
 
 
@@ -123,8 +126,8 @@ def check_options(
 def _gradient(loss: Loss, net: Network, inputs: Any, train: Trained) -> tuple[float, Gradient]:
     """The loss and its gradient; for parameters of the activation's own by automatic differentiation."""
     value, gradient = loss.gradient(net, inputs, train)
-    own = {name: parameter for name, parameter in net.f.named_parameters() if parameter.requires_grad}
-    if train != "all" or not own:
+    own = {name: p for name, p in net.f.named_parameters() if p.requires_grad} if train == "all" else {}
+    if not own:
         return value, gradient
     with torch.enable_grad():
         slopes = torch.autograd.grad(loss.value(net, inputs), list(own.values()), materialize_grads=True)

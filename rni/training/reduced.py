@@ -84,7 +84,7 @@ def train_reduced(
     >>> net.recurrent.left.shape, losses[-1] < 1e-2 * losses[0]
     (torch.Size([200, 2]), True)
     """
-    learning_rate, schedule = rate_and_schedule(GradientDescent(), loss, learning_rate, schedule)
+    learning_rate, schedule = rate_and_schedule(net, GradientDescent(), loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, "recurrent", schedule, stop_loss)
     reduction = reduced(net)
     weights = net.recurrent = reduction.weights()

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader
 from torch import Tensor
 
 from rni import __version__
-from rni.activation import ACTIVATIONS
+from rni.activation import ACTIVATIONS, HOMOGENEOUS
 from rni.analysis.manifold import current_coordinates
 from rni.atomic import write_atomically
 from rni.errors import InputError
@@ -122,7 +122,7 @@ def _described(modes: SVD, net: Network, dtype: torch.dtype = torch.float32) -> 
     The constant is there for activations with f(0) other than 0.
     """
     generator = torch.Generator().manual_seed(0)
-    inputs = white_noise if net.f.name in ("linear", "relu") else bursts
+    inputs = white_noise if net.f.name in HOMOGENEOUS else bursts
     x = inputs(64, 25, net.channels, generator).to(net.dtype)
     y = net.task.targets(x).flatten(0, 1)
     rows = [current_coordinates(nu, modes.left) for nu, _ in net.steps(x)]

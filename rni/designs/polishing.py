@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rni.accuracy import relative_error
+from rni.activation import HOMOGENEOUS
 from rni.described import Described, numbers
 from rni.designs.certificate import Certificate, certify
 from rni.designs.currents import least_norm
@@ -70,7 +71,7 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
     >>> polished.before[0] > 1e-4, polished.after[0] < 1e-9
     (True, True)
     """
-    if net.f.name not in ("linear", "relu"):
+    if net.f.name not in HOMOGENEOUS:
         raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' or 'relu', which can be exact")
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))
     task = net.task.undamped(net.leak)
