@@ -29,8 +29,8 @@ COMMANDS = (
 )
 MADE = ("report/index.html", "report/fig1.svg", "page.html", "explore.html", "net.npz")
 OF_EXTRAS = {
-    "export": "rni export net.safetensors --to onnx",
-    "cluster": "rni reproduce fig1 --scheduler tcp://127.0.0.1:1 --store runs --out report",
+    "export": "python -m rni export net.safetensors --to onnx",
+    "cluster": "python -m rni reproduce fig1 --scheduler tcp://127.0.0.1:1 --store runs --out report",
 }
 
 
