@@ -140,8 +140,8 @@ def figures() -> str:
     parts = [
         "# The paper's figures, and ours",
         "Each line makes the figure as PNG, SVG and data, with a verdict on its claims, in `report/`; with `--profile "
-        "paper` at full size. Pictures are of the quick profile, of the figures that need no training; `make gallery` makes "
-        "those of all.",
+        "paper` at full size. Pictures are of the quick profile, of the figures without training; `make gallery` "
+        "makes those of all.",
     ]
     for figure in all_figures().values():
         source = figure.measure.__module__
