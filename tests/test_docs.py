@@ -110,8 +110,8 @@ def shell(text, monkeypatch):
 
 
 def as_case(page):
-    """Tutorials are longer, and run by `make docs` as well."""
-    marks = [pytest.mark.slow] if page.parent.name == "learn" else []
+    """Tutorials are longer, and run by `make docs` as well; sweeps start processes, and have tests of their own."""
+    marks = [pytest.mark.slow] if page.parent.name == "learn" or page.name == "sweeps.md" else []
     return pytest.param(page, marks=marks, id=page.relative_to(DOCS).as_posix())
 
 
