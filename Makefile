@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup shell test test-slow check mutants reproduce bench chaos explorer clean
+.PHONY: setup shell test test-slow check docs links gallery dist dist-oldest mutants reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -41,6 +41,35 @@ bench: setup
 chaos: setup
 	$(BIN)/python -m tests.chaos --out docs/chaos.md
 
+# what builds the site and the release, beside what the package needs
+.venv/docs: .venv/ready requirements-docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
+# executed, warnings are errors, links between pages are checked
+docs: .venv/docs
+	$(BIN)/python -m sphinx -b html -j auto -W --keep-going docs site
+
+# links to elsewhere, which need the network
+links: .venv/docs
+	$(BIN)/python -m sphinx -b linkcheck docs build/links
+
+# small pictures of all figures, from the quick profile: minutes
+gallery: setup
+	$(BIN)/rni reproduce --out build/report
+	$(BIN)/python docs/thumbnails.py build/report docs/gallery
+
+# wheel (built from the sdist) and sdist, tried in clean environments
+dist: .venv/docs
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tests.dist --extras dist/*.whl
+
+# the same with the oldest versions that are allowed: torch comes with gigabytes for graphics processors then
+dist-oldest: dist
+	$(BIN)/python -m tests.dist --oldest dist/*.whl
+
 # which small mistakes in the mathematics the tests see
 mutants: setup
 	$(BIN)/python -m tests.mutation
@@ -50,4 +79,4 @@ explorer:
 	cd explorer && npm ci && npm run check && npm test && npm run build
 
 clean:
-	rm -rf .venv build dist *.egg-info report
+	rm -rf .venv build dist *.egg-info report site docs/generated

@@ -1,6 +1,6 @@
 # The public names: what `import rni` offers, imported when it is first used.
 
-from . import activation, analysis, inputs, losses, task, theory, training, transfer, vectors, weights
+from . import activation, analysis, inputs, losses, plot, task, theory, training, transfer, vectors, weights
 from .analysis import Analysis, FixedPoints, RecordingAnalysis, analyze, fixed_points
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
@@ -47,6 +47,7 @@ __all__ = [
     "inputs",
     "load",
     "losses",
+    "plot",
     "polish",
     "read",
     "run",

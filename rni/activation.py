@@ -2,6 +2,12 @@ r"""Activations $f$, applied to each neuron's current: $h = f(\nu)$.
 
 An activation is a module, so that its parameters (one number, or one for each neuron) move, save and load with the
 network. Besides its value it gives its derivative, which the hand-written gradients need.
+
+>>> list(rni.activation.ACTIVATIONS.parts)
+['linear', 'relu', 'sigmoid', 'tanh', 'softplus', 'rectified_power']
+>>> f = rni.activation.make("softplus", slope=10)
+>>> f.name, round(f(torch.tensor(0.0)).item(), 4)
+('softplus', 0.0693)
 """
 
 import copy
@@ -18,11 +24,35 @@ from torch import Generator, Tensor, nn
 from rni.errors import InputError, nearest
 from rni.part import Choice, Family, Part, Positive
 
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "ActivationPart",
+    "Elementwise",
+    "Linear",
+    "Normal",
+    "ReLU",
+    "RectifiedPower",
+    "Sigmoid",
+    "Softplus",
+    "Tanh",
+    "make",
+]
+
 SLOPE, THRESHOLD, EXPONENT = 50.0, 0.1, 2.0
 
 
 class Activation(nn.Module):
-    """An elementwise function of the currents (..., neurons) with its derivative."""
+    """An elementwise function of the currents (..., neurons) with its derivative.
+
+    >>> class Cubic(rni.activation.Activation):
+    ...     name = "cubic"
+    ...
+    ...     def forward(self, currents):
+    ...         return currents**3
+    >>> Cubic().derivative(torch.tensor([2.0])).tolist()
+    [12.0]
+    """
 
     name: ClassVar[str]
 
@@ -59,7 +89,11 @@ class _Parametrised(Activation):
 
 
 class Linear(Activation):
-    r"""$f(\nu) = \nu$."""
+    r"""$f(\nu) = \nu$.
+
+    >>> rni.activation.Linear()(torch.tensor([-1.0, 2.0])).tolist()
+    [-1.0, 2.0]
+    """
 
     name = "linear"
 
@@ -71,7 +105,12 @@ class Linear(Activation):
 
 
 class ReLU(Activation):
-    r"""$f(\nu) = \max(\nu, 0)$, with derivative 1/2 at exactly 0, without which training never leaves W = 0."""
+    r"""$f(\nu) = \max(\nu, 0)$, with derivative 1/2 at exactly 0, without which training never leaves W = 0.
+
+    >>> f = rni.activation.ReLU()
+    >>> f(torch.tensor([-1.0, 0.0, 2.0])).tolist(), f.derivative(torch.tensor([-1.0, 0.0, 2.0])).tolist()
+    ([0.0, 0.0, 2.0], [0.0, 0.5, 1.0])
+    """
 
     name = "relu"
 
@@ -88,7 +127,13 @@ HOMOGENEOUS = (Linear.name, ReLU.name)  # f(a x) = a f(x) for a > 0: integrals o
 
 
 class Sigmoid(_Parametrised):
-    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's by default)."""
+    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's by default).
+
+    >>> rni.activation.Sigmoid(slope=50, threshold=0.1)(torch.tensor([0.1])).tolist()
+    [0.5]
+    >>> rni.activation.Sigmoid(threshold=torch.linspace(0, 0.2, 300))  # one for each of 300 neurons
+    Sigmoid(slope=50, threshold=<300 values>)
+    """
 
     name = "sigmoid"
     slope: Tensor
@@ -106,7 +151,11 @@ class Sigmoid(_Parametrised):
 
 
 class Tanh(Activation):
-    r"""$f(\nu) = \tanh \nu$."""
+    r"""$f(\nu) = \tanh \nu$.
+
+    >>> rni.activation.Tanh().derivative(torch.tensor([0.0])).tolist()
+    [1.0]
+    """
 
     name = "tanh"
 
@@ -118,7 +167,11 @@ class Tanh(Activation):
 
 
 class Softplus(_Parametrised):
-    r"""$f(\nu) = \log(1 + e^{k\nu}) / k$, a smooth ReLU of slope k."""
+    r"""$f(\nu) = \log(1 + e^{k\nu}) / k$, a smooth ReLU of slope k.
+
+    >>> rni.activation.Softplus(slope=100)(torch.tensor([1.0], dtype=torch.float64)).tolist()
+    [1.0]
+    """
 
     name = "softplus"
     slope: Tensor
@@ -137,7 +190,11 @@ class Softplus(_Parametrised):
 
 
 class RectifiedPower(_Parametrised):
-    r"""$f(\nu) = \max(\nu, 0)^p$ with exponent p > 1."""
+    r"""$f(\nu) = \max(\nu, 0)^p$ with exponent p > 1.
+
+    >>> rni.activation.RectifiedPower(exponent=2)(torch.tensor([-3.0, 3.0])).tolist()
+    [0.0, 9.0]
+    """
 
     name = "rectified_power"
     exponent: Tensor
@@ -155,7 +212,11 @@ class RectifiedPower(_Parametrised):
 
 
 class Elementwise(Activation):
-    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file names the place it is found at."""
+    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file names the place it is found at.
+
+    >>> rni.activation.Elementwise(torch.sin).derivative(torch.tensor([0.0])).tolist()
+    [1.0]
+    """
 
     name = "elementwise"
 
@@ -193,7 +254,11 @@ def at(place: str) -> Any:
 
 
 class Normal(Part):
-    """A parameter that differs between neurons: Gaussian, drawn once from the seed."""
+    """A parameter that differs between neurons: Gaussian, drawn once from the seed.
+
+    >>> rni.activation.Normal(mean=0.1, deviation=0.02).draw(300, torch.Generator().manual_seed(0)).shape
+    torch.Size([300])
+    """
 
     mean: float
     deviation: Annotated[float, Field(ge=0)]
@@ -203,7 +268,12 @@ class Normal(Part):
 
 
 class ActivationPart(Choice):
-    """An activation as a part of a specification: its class, and its parameters as fields."""
+    """An activation as a part of a specification: its class, and its parameters as fields.
+
+    >>> part = rni.activation.ACTIVATIONS.choose({"name": "sigmoid", "slope": 20})
+    >>> isinstance(part, rni.activation.ActivationPart), part.slope, part.threshold
+    (True, 20.0, 0.1)
+    """
 
     makes: ClassVar[type[Activation]]
 
@@ -255,6 +325,15 @@ def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: An
     """The activation of a given name with its parameters; a copy of an `Activation`; a function made into one.
 
     A module is copied because networks cast what they have to their own precision.
+
+    >>> rni.activation.make("sigmoid", slope=20)
+    Sigmoid(slope=20, threshold=0.1)
+    >>> rni.activation.make(torch.sin).name
+    'elementwise'
+    >>> rni.activation.make("relu", slope=2)
+    Traceback (most recent call last):
+        ...
+    rni.errors.InputError: slope: not a parameter of relu; allowed: none
     """
     if isinstance(kind, str) and kind in ACTIVATIONS.parts:
         part = ACTIVATIONS.parts[kind]

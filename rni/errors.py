@@ -19,14 +19,29 @@ def _cut(text: str) -> str:
 
 
 class InputError(ValueError):
-    """A value, a file or a combination of options that can't be used, and what could be; a line for each argument."""
+    """A value, a file or a combination of options that can't be used, and what could be; a line for each argument.
+
+    >>> rni.Integration([1.2])
+    Traceback (most recent call last):
+        ...
+    rni.errors.InputError: Integration.decays: [1.2]; allowed: one or more numbers between 0 and 1
+    """
 
     def __str__(self) -> str:
         return "\n".join(printable(str(line)) for line in self.args)
 
 
 class Diverged(RuntimeError):
-    """Training ran away. `losses` has all of them up to then; the network keeps the weights it had."""
+    """Training ran away. `losses` has all of them up to then; the network keeps the weights it had.
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.Network(task, *rni.vectors.independent(20, 1), torch.zeros(20, 20).double())
+    >>> try:
+    ...     rni.train(net, rni.BatchLoss(task), learning_rate=100.0, steps=50)
+    ... except rni.Diverged as error:
+    ...     print(error.learning_rate, len(error.losses) == error.step)
+    100.0 True
+    """
 
     def __init__(self, step: int, loss: float, learning_rate: float, reference: float, losses: list[float]):
         super().__init__(step, loss, learning_rate, reference, losses)

@@ -7,6 +7,8 @@ from rni.errors import InputError, require_whole
 from rni.streams import shifted_points
 from rni.theory.moments import full_covariance
 
+__all__ = ["bursts", "correlated_noise", "pulses", "white_noise"]
+
 
 def white_noise(
     batch: int,
@@ -22,6 +24,12 @@ def white_noise(
     With `even`, each sequence is white noise still, but the batch covers their space evenly (quasi-random points, all
     shifted by one random vector): averages over the batch have less noise. Beyond 21201 numbers a sequence there are no
     such points, and the sequences are independent.
+
+    >>> rni.inputs.white_noise(batch=4, duration=10, channels=2).shape
+    torch.Size([4, 10, 2])
+    >>> even = rni.inputs.white_noise(256, 3, 1, torch.Generator().manual_seed(0), even=True)
+    >>> bool(even.mean(0).abs().max() < 0.03)  # independent ones miss by 0.1
+    True
     """
     _check_sizes(batch, duration, channels)
     if not even:
@@ -39,7 +47,12 @@ def correlated_noise(
     dtype: torch.dtype = torch.float32,
     even: bool = False,
 ) -> Tensor:
-    """Centred Gaussian inputs of a given covariance, (T, T) or (T, channels, T, channels): see `input_correlation`."""
+    """Centred Gaussian inputs of a given covariance, (T, T) or (T, channels, T, channels): see `input_correlation`.
+
+    >>> covariance = 0.9 ** (torch.arange(5)[:, None] - torch.arange(5)).abs().double()
+    >>> rni.inputs.correlated_noise(batch=4, channels=2, covariance=covariance).shape
+    torch.Size([4, 5, 2])
+    """
     duration = len(covariance)
     full = full_covariance(duration, channels, covariance).reshape(duration * channels, -1)
     values, vectors = torch.linalg.eigh(full)
@@ -51,7 +64,12 @@ def correlated_noise(
 def pulses(
     batch: int, duration: int, channels: int, probability: float = 0.05, generator: Generator | None = None
 ) -> Tensor:
-    """Sparse pulses, N(0, 1) with the given probability and 0 otherwise (Fig 1B)."""
+    """Sparse pulses, N(0, 1) with the given probability and 0 otherwise (Fig 1B).
+
+    >>> x = rni.inputs.pulses(100, 50, 1, probability=0.05, generator=torch.Generator().manual_seed(0))
+    >>> round(x.count_nonzero().item() / x.numel(), 2)
+    0.05
+    """
     _check_sizes(batch, duration, channels)
     if not 0 <= probability <= 1:
         raise InputError(f"probability: {probability!r}; allowed: a number between 0 and 1")
@@ -76,6 +94,10 @@ def bursts(
     Burst starts are drawn uniformly, `starts` of them a step (20 in 1000), and kept when at least `length` + `gap`
     after the last one kept. Inside a burst each input is the burst's sign with probability `density`; outside, +1 and
     -1 each with probability `background`. Channels are independent.
+
+    >>> x = rni.inputs.bursts(batch=4, duration=1000, channels=2, generator=torch.Generator().manual_seed(0))
+    >>> x.shape, x.unique().tolist()
+    (torch.Size([4, 1000, 2]), [-1.0, 0.0, 1.0])
     """
     _check_sizes(batch, duration, channels)
     inputs = torch.zeros(batch * channels, duration)

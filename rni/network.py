@@ -23,6 +23,13 @@ class Network(nn.Module):
     `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights;
     inputs are cast to them.
     leak: alpha = dt / tau, above 0 and up to 1, the paper's.
+
+    >>> task = rni.Integration([0.9, 0.8])
+    >>> vectors = rni.vectors.independent(neurons=50, channels=2)
+    >>> net = rni.Network(task, *vectors, torch.zeros(50, 50), "relu")  # W = 0
+    >>> h, last = net(torch.randn(8, 100, 2))
+    >>> h.shape, last.shape, net.outputs(torch.randn(8, 100, 2)).shape
+    (torch.Size([8, 100, 50]), torch.Size([1, 8, 50]), torch.Size([8, 100, 2]))
     """
 
     encoders: nn.Parameter

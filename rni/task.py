@@ -9,10 +9,17 @@ from torch import Tensor
 
 from rni.errors import InputError
 
+__all__ = ["Integration"]
+
 
 @dataclass(frozen=True)
 class Integration:
-    r"""$\bar y_{c,t} = \gamma_c\,(\bar y_{c,t-1} + s_c\,x_{c,t})$: decays in [0, 1], and scales, 1 by default."""
+    r"""$\bar y_{c,t} = \gamma_c\,(\bar y_{c,t-1} + s_c\,x_{c,t})$: decays in [0, 1], and scales, 1 by default.
+
+    >>> task = rni.Integration(decays=[0.5, 1.0], scales=[2.0, 1.0])
+    >>> task.targets(torch.ones(3, 2)).tolist()
+    [[1.0, 1.0], [1.5, 2.0], [1.75, 3.0]]
+    """
 
     decays: tuple[float, ...]
     scales: tuple[float, ...]

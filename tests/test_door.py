@@ -135,7 +135,7 @@ def test_a_closed_pipe_loses_no_page_and_says_nothing(rni_command, net, tmp_path
 
 @pytest.mark.parametrize("command", ["analyze", "simulate"])
 def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, monkeypatch, command):
-    def interrupted(*_):
+    def interrupted(*_, **_k):
         raise KeyboardInterrupt
 
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
@@ -147,7 +147,7 @@ def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, mo
 
 
 def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **_k):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rni.paper.reproduce.reproduce", interrupted)

@@ -23,7 +23,7 @@ LAYERS = (
     ("exchange",),
     ("analysis", "transfer"),
     ("runs",),
-    ("pages",),
+    ("pages", "plot"),
     ("paper",),
     ("cli", "__main__"),
 )

@@ -19,6 +19,13 @@ class DaleMode(NamedTuple):
     `one_sign`: fraction of the components of $l_k$ that are positive, with $l_k$ so turned that most are.
     `agreement`: fraction of the components of $r_k$, turned along, that have the sign of their neuron.
     `overlaps` (modes, channels): $|l_j \cdot d_c|$ for all modes given.
+
+    >>> signs = torch.tensor([1.0, 1.0, -1.0])
+    >>> w = torch.ones(3, 3) * signs
+    >>> left, values, right = rni.weights.svd(rni.weights.Dale(w, signs))
+    >>> mode = rni.analysis.dale_mode(left, right, torch.eye(3)[:, :1], signs)
+    >>> mode.k, mode.one_sign, mode.agreement
+    (0, 1.0, 1.0)
     """
 
     k: int
@@ -28,7 +35,15 @@ class DaleMode(NamedTuple):
 
 
 def dale_mode(left: Tensor, right: Tensor, decoders: Tensor, signs: Tensor) -> DaleMode:
-    r"""The mode that agrees best with $\mathrm{sign}\,(l_k r_k^\dagger)_{ij} = s_j$, among those given."""
+    r"""The mode that agrees best with $\mathrm{sign}\,(l_k r_k^\dagger)_{ij} = s_j$, among those given.
+
+    >>> signs = rni.weights.dale_signs(100, 0.25, torch.Generator().manual_seed(0))
+    >>> w = rni.weights.random_matrix(100, 0.9, torch.Generator().manual_seed(0), signs)
+    >>> left, values, right = rni.weights.svd(rni.weights.Dale(w, signs))
+    >>> decoders = rni.vectors.independent(100, 1).decoders
+    >>> rni.analysis.dale_mode(left, right, decoders, signs).k  # the largest one
+    0
+    """
     neurons = len(signs)
     for name, array in (("left", left), ("right", right), ("decoders", decoders)):
         if array.ndim != 2 or len(array) != neurons:
@@ -48,6 +63,9 @@ def rectified_spectrum(channels: int, count: int) -> Tensor:
     direction of a: one of degree 0, which is the sign mode, with $\sigma_0 \propto \frac{1}{D-1}$; D of degree 1, the
     half that is left of A, $\frac12 B(\frac32, \frac{D-1}2)$; then $\frac{D(D+1)}2 - 1$ of degree 2,
     $\frac{1}{D-1}\frac{1}{D+1}$. Those of higher degree are left out, as zeros.
+
+    >>> rni.analysis.rectified_spectrum(channels=2, count=5).round(decimals=3).tolist()
+    [1.0, 0.785, 0.785, 0.333, 0.333]
     """
     first = 1.0 if channels == 1 else (channels - 1) / 2 * float(beta(1.5, (channels - 1) / 2))
     modes = [1.0, *[first] * channels, *[1 / (channels + 1)] * (channels * (channels + 1) // 2 - 1)]
@@ -55,7 +73,11 @@ def rectified_spectrum(channels: int, count: int) -> Tensor:
 
 
 def breaks_dale(weights: Tensor, signs: Tensor) -> int:
-    """How many weights of W (neurons, neurons) have the opposite sign of their column: 0 under Dale's law, exactly."""
+    """How many weights of W (neurons, neurons) have the opposite sign of their column: 0 under Dale's law, exactly.
+
+    >>> rni.analysis.breaks_dale(torch.tensor([[1.0, -1.0], [-1.0, 0.0]]), torch.tensor([1.0, -1.0]))
+    1
+    """
     return int((weights * signs.to(weights) < 0).sum())
 
 
@@ -64,6 +86,11 @@ def obstacle(signs: Tensor) -> str | None:
 
     Currents linear in the integrals need $W f(WEz) = WE\,\Gamma z$ for z and for -z. With one sign in all columns the
     left side has that sign always, the right side turns with z: only WE = 0 satisfies both.
+
+    >>> rni.analysis.obstacle(torch.tensor([1.0, -1.0])) is None
+    True
+    >>> rni.analysis.obstacle(torch.ones(2))[:21]
+    'no inhibitory neurons'
     """
     if bool((signs > 0).all()):
         return (

@@ -29,6 +29,11 @@ class Fit(NamedTuple):
     explained: the part of the signals' variance that integrals and present inputs explain together, adjusted for the
     number of coefficients. profile (candidates, channels): what each channel's integral adds alone, by decay,
     candidates (candidates,). initial (trials, channels): the integrals before the first step, 0 from rest.
+
+    >>> x = rni.inputs.white_noise(20, 100, 1, torch.Generator().manual_seed(0)).double()
+    >>> fit = rni.analysis.fit_integrals(rni.Integration(0.9).targets(x), x)
+    >>> fit.gains.round(decimals=3).tolist(), fit.integrals(x).shape
+    ([[1.0]], torch.Size([20, 100, 1]))
     """
 
     decays: Tensor
@@ -55,6 +60,11 @@ def fit_integrals(signals: Tensor, inputs: Tensor, *, from_rest: bool = True) ->
 
     Trials that do not start at rest (`from_rest` False) have $z_{c,t} + \gamma_c^{t+1} z_{c,-1}$ in place of the
     integrals, with an unknown initial state for each trial: what $\gamma_c^{t+1}$ explains is projected out.
+
+    >>> x = rni.inputs.white_noise(20, 100, 2, torch.Generator().manual_seed(0)).double()
+    >>> signals = rni.Integration([0.9, 0.5]).targets(x) @ torch.randn(2, 10).double()
+    >>> rni.analysis.fit_integrals(signals, x).decays.round(decimals=3).tolist()
+    [0.9, 0.5]
     """
     size = _sizes(inputs)
     v, x = signals.double(), inputs.double() / size
@@ -192,6 +202,9 @@ class Memory(NamedTuple):
 
     older: of what they hold of all inputs, the part that needs inputs of more than `recent` steps ago, two by default.
     integrals: of what they hold of all but the present input, the part that is in the integrals, at most 1.
+
+    >>> rni.analysis.Memory(older=0.8, integrals=0.95).integrals
+    0.95
     """
 
     older: float
@@ -202,6 +215,12 @@ def memory(signals: Tensor, inputs: Tensor, fit: Fit, recent: int = RECENT) -> M
     r"""Regression of $v_t$ on $x_t, \ldots, x_{t-k}$ for several k, beside the one on $x_t$ and the integrals $z_t$.
 
     An integral of time constant $\tau$ has $e^{-6/\tau}$ of its variance from inputs of more than two steps ago.
+
+    >>> x = rni.inputs.white_noise(20, 100, 1, torch.Generator().manual_seed(0)).double()
+    >>> y = rni.Integration(0.9).targets(x)
+    >>> held = rni.analysis.memory(y, x, rni.analysis.fit_integrals(y, x))
+    >>> round(held.older, 1), round(held.integrals, 2)
+    (0.5, 1.0)
     """
     # what trials started with came before any input
     started = fit.initial[:, None] * _powers(fit.decays, inputs.shape[1])
@@ -236,7 +255,13 @@ def halves(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Principal(NamedTuple):
-    """Directions (neurons, k) of the largest variance about the mean (neurons,), and the variances (k,), descending."""
+    """Directions (neurons, k) of the largest variance about the mean (neurons,), and the variances (k,), descending.
+
+    >>> samples = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0)) @ torch.randn(2, 50)
+    >>> found = rni.analysis.principal(samples)
+    >>> found.components <= 2, found.coordinates(samples, 2).shape, found.ratio(samples, 2) < 1e-5
+    (True, torch.Size([1000, 2]), True)
+    """
 
     mean: Tensor
     directions: Tensor
@@ -265,7 +290,12 @@ class Principal(NamedTuple):
 
 
 def principal(samples: Tensor) -> Principal:
-    """Principal components of (samples, neurons)."""
+    """Principal components of (samples, neurons).
+
+    >>> found = rni.analysis.principal(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+    >>> found.variances.tolist(), found.components
+    ([1.0, 0.0], 1)
+    """
     samples = samples.double()
     mean = samples.mean(0)
     values, vectors = torch.linalg.eigh((samples - mean).T @ (samples - mean) / len(samples))
@@ -273,7 +303,11 @@ def principal(samples: Tensor) -> Principal:
 
 
 def outliers(values: Tensor, most: int = 20) -> int:
-    r"""The k with the largest $\sigma_k / \sigma_{k+1}$ of all of W's values, k up to `most`; 0 where W = 0."""
+    r"""The k with the largest $\sigma_k / \sigma_{k+1}$ of all of W's values, k up to `most`; 0 where W = 0.
+
+    >>> rni.analysis.outliers(torch.tensor([5.0, 4.0, 0.1, 0.09, 0.08]))
+    2
+    """
     if len(values) < 2 or not values[0] > 0:
         return int((values > 0).sum())
     floor = float(values[0] * len(values) * torch.finfo(values.dtype).eps)
@@ -292,6 +326,11 @@ def fit_readout(activity: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     r"""$\bar y \simeq D^\dagger h + a$ by least squares from (samples, neurons): D (neurons, channels), a (channels,).
 
     With a ridge of 1e-8 of the mean variance, for activity on a manifold of fewer dimensions than neurons.
+
+    >>> h = torch.randn(500, 10, generator=torch.Generator().manual_seed(0)).double()
+    >>> decoders, offset = rni.analysis.fit_readout(h, h[:, :1] + 3)
+    >>> round(offset.item(), 4), decoders[:2, 0].round(decimals=4).abs().tolist()
+    (3.0, [1.0, 0.0])
     """
     h, y = activity.double(), targets.double()
     mean, middle = h.mean(0), y.mean(0)

@@ -25,16 +25,24 @@ class Robustness(Described):
 
     weights: Gaussian noise on every weight, of that fraction of W's root mean square; neurons: that fraction of them
     silenced; state: Gaussian noise on every activity at every step, of that fraction of their root mean square.
+
+    >>> found = rni.analysis.Robustness(0.0, weights={0.1: 0.3}, neurons={0.1: 0.5}, state={0.1: 0.1})
+    >>> print(found)
+    relative error over 400 steps, undisturbed: 0.0e+00
+      noise on W,        10%: 3.0e-01
+      silenced neurons,  10%: 5.0e-01
+      noise on states,   10%: 1.0e-01
     """
 
     undisturbed: float
     weights: dict[float, float]
     neurons: dict[float, float]
     state: dict[float, float]
+    duration: int = DURATION
 
     def lines(self) -> Iterator[str]:
         kinds = {"noise on W": self.weights, "silenced neurons": self.neurons, "noise on states": self.state}
-        yield f"relative error over {DURATION} steps of bursts, undisturbed: {self.undisturbed:.1e}"
+        yield f"relative error over {self.duration} steps, undisturbed: {self.undisturbed:.1e}"
         for name, errors in kinds.items():
             levels = "  ".join(f"{level:.0%}: {error:.1e}" for level, error in errors.items())
             yield f"  {name + ',':<18} {levels}"
@@ -51,7 +59,13 @@ def robustness(
     draws: int = 4,
     seed: int = 0,
 ) -> Robustness:
-    """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed."""
+    """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed.
+
+    >>> net = rni.design(rni.Integration(0.9), neurons=60).network
+    >>> found = rni.analysis.robustness(net, levels=(0.01, 0.1), duration=100, trajectories=2, draws=2)
+    >>> found.undisturbed < 1e-9 < found.weights[0.01] < found.weights[0.1]
+    True
+    """
     if net.neurons > LARGEST:
         raise InputError(f"neurons: {net.neurons}; allowed: up to {LARGEST}, because noise on W is a full matrix")
     needed = 4 * net.encoders.element_size() * net.neurons**2
@@ -68,6 +82,7 @@ def robustness(
         weights={p: mean_error(lambda g, p=p: noisy_weights(net, p, g).outputs(x)) for p in levels},
         neurons={p: mean_error(lambda g, p=p: lesioned(net, p, g).outputs(x)) for p in levels},
         state={p: mean_error(lambda g, p=p: noisy_outputs(net, x, p, g)) for p in levels},
+        duration=duration,
     )
 
 

@@ -56,6 +56,13 @@ class Analysis(_Result):
     mixing (several channels): 0 is pure, 1 is even selectivity. dynamics: without inputs. data: the arrays behind the
     figures. form, leak, noise, dt: of the network's step; times: the time constants of the fitted decays, in steps,
     or in the unit of dt.
+
+    >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=40).network
+    >>> found = rni.analyze(net, inputs=rni.inputs.white_noise(16, 100, 2, torch.Generator().manual_seed(0)))
+    >>> found.outliers, found.readout, round(found.fitted_decays[0], 3), found.linearity > 0.999
+    (2, 'given', 0.95, True)
+    >>> print(str(found).splitlines()[1])
+    40 neurons, ReLU(), decays 0.95  0.9
     """
 
     neurons: int
@@ -138,6 +145,12 @@ class RecordingAnalysis(_Result):
     coefficients. errors: relative errors of the
     integrals as read out linearly, fitted on one half of the trials (of the time, for one trial), tested on the other.
     components, participation, linearity, populations, mixing, data: as in `Analysis`, of activity.
+
+    >>> net = rni.design(rni.Integration(0.95), neurons=20).network
+    >>> x = rni.inputs.white_noise(30, 50, 1, torch.Generator().manual_seed(0)).double()
+    >>> found = rni.analyze({"activity": net(x)[0].detach(), "inputs": x})
+    >>> round(found.decays[0], 3), found.chance < 0.1 < found.shares[0]
+    (0.95, True)
     """
 
     neurons: int

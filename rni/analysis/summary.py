@@ -74,6 +74,13 @@ def analyze(
     arrays do not say, see `rni.exchange.foreign.Reading`.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
+
+    >>> found = rni.analyze(torch.nn.RNN(input_size=1, hidden_size=20))
+    >>> found.verdict.kind  # not trained
+    'forgets'
+    >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=40).network
+    >>> rni.analyze(net).verdict.kind
+    'integrates'
     """
     given = interpret(thing, activation, **reading)
     if isinstance(given, Recording):

@@ -20,7 +20,11 @@ GROWTH = 1e3  # from the beginning to the end of a sequence: more, and the netwo
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: integrates, remembers, decides, oscillates, forgets or none of these. evidence: a sentence with numbers."""
+    """kind: integrates, remembers, decides, oscillates, forgets or none of these. evidence: a sentence with numbers.
+
+    >>> print(rni.analysis.Verdict("integrates", "relative error 1 %"))
+    integrates: relative error 1 %
+    """
 
     kind: Kind
     evidence: str
@@ -52,6 +56,11 @@ def judge(
     have any decays. durations: the longest sequences with errors up to 10 %, by channel. recent: two steps, or two of
     the times $1/\alpha$ in which leaky neurons forget on their own. linearity: of the currents in the integrals, and
     the `largest` integral that was tested, which the evidence tells if they are known.
+
+    >>> held = rni.analysis.Memory(older=0.9, integrals=0.99)
+    >>> errors = {"bursts": {200: [0.02], 2000: [0.03]}}
+    >>> print(rni.analysis.judge(errors, decays=[0.99], memory=held, signals="outputs", fitted=False))
+    integrates: relative error 3 % at most, on bursts of 2000 steps
     """
     shortest = {kind: max(by_duration[min(by_duration)]) for kind, by_duration in errors.items()}
     kind = max(shortest, key=lambda each: shortest[each])

@@ -41,6 +41,10 @@ class Design(Described):
     $s_c\gamma_c z_c$; current_residuals: of $m_c \cdot f(L(z + q)) - \gamma_c z_c - q_c$ relative to that of
     $\gamma_c z_c$. The second adds up over $1/(1-\gamma)$ steps. offset: q, 0 where f(0) is 0, see `smooth.py`.
     norm: Frobenius norm of W. seconds: what the design took, without its test. bounds: of z, where they were given.
+
+    >>> design = rni.design(rni.Integration([0.99, 0.9]), neurons=100)
+    >>> len(design.singular_values), max(design.output_residuals) < 1e-12
+    (2, True)
     """
 
     network: Network
@@ -100,6 +104,14 @@ def design(
     With a leak $\alpha$, $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$: the coordinates $a = M^\dagger h$ follow
     $a \leftarrow (1-\alpha)a + \alpha M^\dagger f(L(a + x))$, so that the design for decays
     $1 - (1-\gamma)/\alpha$, see `Integration.undamped`, is one for $\gamma$, as exact as without.
+
+    >>> design = rni.design(rni.Integration([0.99, 0.9]), neurons=100)
+    >>> max(design.error()) < 1e-9
+    True
+    >>> rni.design(rni.Integration([0.99, 0.9]), neurons=5)
+    Traceback (most recent call last):
+        ...
+    rni.errors.InputError: neurons: no exact solution found for 5 of them; allowed: more neurons, ...
     """
     begun = time.perf_counter()
     if any(decay == 0 for decay in task.decays) or any(scale == 0 for scale in task.scales):

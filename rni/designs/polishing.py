@@ -31,6 +31,10 @@ class Polished(Described):
     distance: $|W' - W| / |W|$ (Frobenius); of it, bulk: the part of W that has nothing to do with its currents L,
     $|W - LM^\dagger| / |W|$, and currents: $|L' - L| / |L|$. before, after: relative errors by channel over `duration`
     steps of white noise.
+
+    >>> net = rni.design(rni.Integration(0.9), neurons=40).network
+    >>> rni.polish(net).distance < 1e-9  # it was exact before
+    True
     """
 
     network: Network
@@ -57,7 +61,16 @@ class Polished(Described):
 
 @torch.no_grad()
 def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
-    """The exact ReLU or linear integrator next to a trained one, in float64, with W of rank D."""
+    """The exact ReLU or linear integrator next to a trained one, in float64, with W of rank D.
+
+    >>> task = rni.Integration(0.9)
+    >>> vectors = rni.vectors.independent(60, 1, torch.Generator().manual_seed(0))
+    >>> net = rni.Network(task, *vectors, torch.zeros(60, 60).double())
+    >>> losses = rni.train(net, rni.ReLUProxyLoss(task), steps=200)
+    >>> polished = rni.polish(net)
+    >>> polished.before[0] > 1e-4, polished.after[0] < 1e-9
+    (True, True)
+    """
     if net.f.name not in HOMOGENEOUS:
         raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' or 'relu', which can be exact")
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))

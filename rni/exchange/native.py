@@ -34,7 +34,13 @@ READABLE = (FIRST, "rni-network/2", FORMAT)  # the second has no leak
 def save(
     net: Network, path: str | Path, specification: dict | None = None, losses: Sequence[float] | None = None
 ) -> None:
-    """Write a network, atomically: the file is the old one or the new one, never half of it."""
+    """Write a network, atomically: the file is the old one or the new one, never half of it.
+
+    >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
+    >>> rni.save(net, "integrator.safetensors")
+    >>> torch.equal(rni.load("integrator.safetensors").encoders, net.encoders)
+    True
+    """
     known = net.f.name in ACTIVATIONS.parts
     tensors = network_tensors(net)
     if losses is not None:
@@ -65,12 +71,25 @@ def load(path: str | Path, allow: Collection[str] = ()) -> Network:
     """Read a network, or say in one line what is wrong with the file.
 
     An activation of one's own is code, of which a file has only the place: it is imported if `allow` names it.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "integrator.safetensors")
+    >>> rni.load("integrator.safetensors").task
+    Integration(decays=(0.9,), scales=(1.0,))
+    >>> rni.load("missing.safetensors")
+    Traceback (most recent call last):
+        ...
+    rni.errors.InputError: missing.safetensors: no such file
     """
     return read(path, allow).network
 
 
 class NetworkFile(NamedTuple):
-    """A network, and the specification and losses of the run that made it, where there was one."""
+    """A network, and the specification and losses of the run that made it, where there was one.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "net.safetensors")
+    >>> isinstance(rni.read("net.safetensors"), rni.NetworkFile)
+    True
+    """
 
     network: Network
     specification: dict | None
@@ -78,7 +97,13 @@ class NetworkFile(NamedTuple):
 
 
 def read(path: str | Path, allow: Collection[str] = ()) -> NetworkFile:
-    """Everything in a network file; `allow` as for `load`."""
+    """Everything in a network file; `allow` as for `load`.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "net.safetensors", losses=[0.5, 0.1])
+    >>> network, specification, losses = rni.read("net.safetensors")
+    >>> network.neurons, specification, losses
+    (40, None, [0.5, 0.1])
+    """
     path = Path(path)
     tensors, header = read_tensors(path)
     if header.get("format") not in READABLE:

@@ -12,7 +12,14 @@ from rni.tensors import real
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Activity (trials, time, neurons) and the inputs it was recorded under, (trials, time, channels); or one trial."""
+    """Activity (trials, time, neurons) and the inputs it was recorded under, (trials, time, channels); or one trial.
+
+    >>> net = rni.design(rni.Integration(0.95), neurons=20).network
+    >>> x = rni.inputs.white_noise(30, 50, 1, torch.Generator().manual_seed(0)).double()
+    >>> recording = rni.Recording(activity=net(x)[0].detach(), inputs=x)
+    >>> recording.neurons, recording.channels, rni.analyze(recording).verdict.kind
+    (20, 1, 'integrates')
+    """
 
     activity: Tensor
     inputs: Tensor

@@ -37,6 +37,10 @@ class VanillaRNN:
     (neurons,); `reads` what decoders read: rates h, the state, or, of thresholds that only the recurrence has,
     $f(v - b)$, "unbiased"; `initial` the state (neurons,) before the first step, 0 where None; `noise` the deviation of
     what is added to each neuron's state at each step; `dt` the time of a step.
+
+    >>> net = rni.VanillaRNN.of(rni.design(rni.Integration(0.9), neurons=40).network)
+    >>> net.outputs(torch.ones(1, 3, 1))[0, :, 0].round(decimals=6).tolist()
+    [0.9, 1.71, 2.439]
     """
 
     recurrent: Weights

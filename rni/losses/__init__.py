@@ -1,4 +1,11 @@
-"""What training minimises, a module each."""
+"""What training minimises, a module each.
+
+>>> sorted(rni.losses.LOSSES.parts)
+['averaged', 'batch', 'proxy']
+>>> from typing import get_args
+>>> get_args(rni.losses.Trained), get_args(rni.losses.Schedule)
+(('recurrent', 'recurrent+decoders', 'decoders', 'all'), ('constant', 'warmup', 'cosine'))
+"""
 
 from rni.losses.averaged import AveragedLoss as AveragedLoss
 from rni.losses.base import LOSSES as LOSSES

@@ -42,6 +42,12 @@ class AveragedLoss(SequenceLoss):
 
     With several channels $\mu_q$ and $s\gamma^q$ are D x D matrices, and the sum also runs over the channels of the
     outputs and over the pairs of channels of the inputs. Input covariance: as for `input_correlation`.
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.design(task, neurons=40, activation="linear").network
+    >>> loss = rni.AveragedLoss(task, duration=5)
+    >>> loss(net).item() < 1e-12, loss.draw() is None
+    (True, True)
     """
 
     task: Integration

@@ -19,6 +19,10 @@ class Loss(ABC):
     """A loss draws its inputs and gives its value to automatic differentiation; and its gradient, by a faster path.
 
     Called as `loss(net, inputs)`, or `loss(net)` on inputs of its own, it is differentiable.
+
+    >>> loss = rni.BatchLoss(rni.Integration(0.9))
+    >>> isinstance(loss, rni.losses.Loss), loss.noisy, loss.schedule, round(loss.rate(), 4)
+    (True, True, 'warmup', 0.0741)
     """
 
     schedule: ClassVar[Schedule] = "constant"  # of the learning rate, where that is left open
@@ -63,7 +67,12 @@ class Loss(ABC):
 
 
 class LossPart(Choice):
-    """A loss as a part of a specification."""
+    """A loss as a part of a specification.
+
+    >>> part = rni.losses.LOSSES.choose({"name": "proxy", "points": 16})
+    >>> isinstance(part, rni.losses.LossPart), part.build(rni.Integration([0.9, 0.8]), "relu").points
+    (True, 16)
+    """
 
     leaky: ClassVar[bool] = False  # whether it is one of leaky networks too
 

@@ -29,6 +29,12 @@ class BatchLoss(SequenceLoss):
     divided by $s^2 T^2$, as in the authors' code, is this loss divided by $s^2 T^3$.) Inputs are white noise, or
     Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly. Or
     what inputs(batch, duration, channels, generator) gives, as those of `rni.inputs` do: (batch, duration, channels).
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.design(task, neurons=40).network
+    >>> loss = rni.BatchLoss(task, duration=5, batch=16)
+    >>> loss.draw().shape, loss(net).item() < 1e-12, round(loss.silent(), 3)
+    (torch.Size([16, 5, 1]), True, 9.478)
     """
 
     task: Integration

@@ -24,6 +24,13 @@ class Gradient:
     r"""$\partial L/\partial W$ = left.T @ right, both (terms, neurons), without terms where W is not trained.
 
     (neurons, channels) for the vectors, None where they are not trained; `activation` by name for its own parameters.
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.Network(task, *rni.vectors.independent(40, 1), torch.zeros(40, 40))
+    >>> loss = rni.BatchLoss(task, duration=3, batch=8)
+    >>> value, gradient = loss.gradient(net, loss.draw())
+    >>> gradient.left.shape, gradient.recurrent().shape  # rank 17: 2 x 8 + 1
+    (torch.Size([17, 40]), torch.Size([40, 40]))
     """
 
     left: Tensor

@@ -25,7 +25,16 @@ POINTS = 64
 
 
 class RangeWarning(UserWarning):
-    """Inputs lead out of the range of integrals that a network was trained for."""
+    """Inputs lead out of the range of integrals that a network was trained for.
+
+    >>> import warnings
+    >>> loss = rni.ProxyLoss(rni.Integration(0.5), bounds=(1.0,))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     loss.check_range(torch.ones(1, 10, 1))
+    >>> caught[0].category.__name__
+    'RangeWarning'
+    """
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,13 @@ class ProxyLoss(Loss):
     term is 1 there. Z_c = [-z_max, z_max] with the given `bounds`, by default those that inputs bounded by 1 can reach.
     `points` are quasi-random, which leaves less noise than as many independent ones: each step shifts them all by one
     random vector, around the box, unless they are `fixed`.
+
+    >>> task = rni.Integration([0.9, 0.8])
+    >>> loss = rni.ProxyLoss(task, points=32)
+    >>> loss.draw().shape, [round(bound, 3) for bound in loss.bounds]
+    (torch.Size([32, 2]), [10.0, 5.0])
+    >>> loss(rni.design(task, neurons=40).network).item() < 1e-12
+    True
     """
 
     task: Integration
@@ -97,6 +113,11 @@ class ReLUProxyLoss(Loss):
     r"""$L = \sum_{z=\pm1} (d^\dagger\lfloor zWe\rfloor_+ - zs\gamma)^2 + |W\lfloor zWe\rfloor_+ - z\gamma We|^2$.
 
     Exact for ReLU and one channel: both terms are homogeneous in z, so that two points stand for all.
+
+    >>> task = rni.Integration(0.9)
+    >>> loss = rni.ReLUProxyLoss(task)
+    >>> loss.draw().tolist(), loss(rni.design(task, neurons=40).network).item() < 1e-12
+    ([[1.0], [-1.0]], True)
     """
 
     task: Integration

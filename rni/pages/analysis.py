@@ -11,14 +11,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from rni import __version__
+from rni import __version__, plot
 from rni.analysis.behaviour import Dynamics
-from rni.analysis.population import NAMES
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.stationary import Point
 from rni.analysis.verdict import TOLERANCE, percent
 from rni.atomic import write_atomically
-from rni.pages.style import CHANNELS, POPULATIONS, TARGET, legend, panels
+from rni.pages.style import CHANNELS, TARGET, legend, panels
 from rni.pages.template import number, template
 
 POINTS = 3000  # at most, in a scatter plot
@@ -137,17 +136,13 @@ def _with_integrals(
 
 def _accuracy(data: Arrays, tested: int | None) -> Section:
     axes = _panels(1 if tested is None else 2)
-    for c, (y, target) in enumerate(zip(data["outputs"].T, data["targets"].T, strict=True)):
-        axes[0].plot(target, color=TARGET, linewidth=3, label="integral" if c == 0 else None)
-        axes[0].plot(y, color=_colour(c), linewidth=1.2, label=f"output {c + 1}")
-    axes[0].set(xlabel="time step $t$", ylabel=r"$y_c$, $\bar{y}_c$")
-    legend(axes[0])
+    plot.outputs(data["outputs"], data["targets"], axes[0])
     if tested is None:
         caption = "Integrals, and how they are read out of activity that the linear readout was not fitted on."
         return Section("Integrals", _embedded(axes), caption)
     for c, errors in enumerate(data["errors"].T):
         shown = np.where(errors < LARGEST, errors, np.nan)
-        axes[1].plot(np.arange(1, len(errors) + 1), shown, color=_colour(c), label=f"channel {c + 1}")
+        axes[1].plot(np.arange(1, len(errors) + 1), shown, color=plot.colour(c), label=f"channel {c + 1}")
     axes[1].axhline(TOLERANCE, color=TARGET, linestyle="--")
     axes[1].set(xscale="log", yscale="log", xlabel="steps $T$", ylabel="relative error up to $T$")
     legend(axes[1])
@@ -164,9 +159,9 @@ def _decays(data: Arrays, decays: Sequence[float], signals: str) -> Section:
     for c, (profile, decay) in enumerate(zip(data["profile"].T, decays, strict=True)):
         times = -1 / np.log(data["candidates"])
         label = rf"channel {c + 1}: $\gamma$ = {decay:.4g}"
-        axis.plot(times, profile / max(profile.max(), TINY), color=_colour(c), label=label)
+        axis.plot(times, profile / max(profile.max(), TINY), color=plot.colour(c), label=label)
         if 0 < decay < 1:
-            axis.axvline(-1 / np.log(decay), color=_colour(c), linestyle=":")
+            axis.axvline(-1 / np.log(decay), color=plot.colour(c), linestyle=":")
     axis.set(xscale="log", xlabel=r"time constant $-1 / \log\gamma$, steps", ylabel="variance explained / largest")
     axis.set_ylim(0, 1.3)
     legend(axis)
@@ -188,11 +183,7 @@ def _dimension(data: Arrays, signals: str, components: int, outliers: int | None
     text = f"rincipal components of the {signals}; coloured, those that hold 99 % of the variance."
     if outliers is None:
         return Section("Dimension", _embedded(axes), f"P{text}")
-    values = data["singular_values"][:SPECTRUM]
-    rank = np.arange(1, len(values) + 1)
-    axes[0].plot(rank, values, ".", color=TARGET)
-    axes[0].plot(rank[:outliers], values[:outliers], "o", color=CHANNELS[1])
-    axes[0].set(xlabel="$k$", ylabel=r"singular value $\sigma_k$ of $W$", ylim=(0, None))
+    plot.spectrum(data["singular_values"][:SPECTRUM], outliers, axes[0])
     caption = f"A: singular values of $W$; coloured, those before the largest gap. B: p{text}"
     return Section("Dimension", _embedded(axes), caption)
 
@@ -273,7 +264,7 @@ def _linearity(data: Arrays, signals: str, linearity: float) -> Section:
     chosen = slice(None, None, len(data["coordinates"]) // POINTS + 1)
     for c, axis in enumerate(axes):
         predicted, coordinate = (data[name][chosen, c] for name in ("predicted", "coordinates"))
-        axis.plot(predicted, coordinate, ".", color=_colour(c), markersize=2, rasterized=True)
+        axis.plot(predicted, coordinate, ".", color=plot.colour(c), markersize=2, rasterized=True)
         ends = [min(predicted.min(), coordinate.min()), max(predicted.max(), coordinate.max())]
         axis.plot(ends, ends, color="black", linewidth=0.8)
         axis.set(xlabel=rf"$(R\bar{{y}})_{c + 1}$", ylabel=rf"$\alpha_{c + 1}$")
@@ -290,25 +281,16 @@ def _selectivity(data: Arrays, signals: str) -> Section:
     vectors = data["selectivity"]
     if "populations" in data:
         (axis,) = _panels(1)
-        for k, name in enumerate(NAMES):
-            members = data["vectors"][:, data["populations"] == k]
-            label = f"{name}  ({100 * members.shape[1] / len(vectors):.1f} %)"
-            axis.plot(*members, ".", color=POPULATIONS[name], label=label, rasterized=True)
-        axis.set(xlabel="$(L_+)_i$", ylabel="$(L_-)_i$")
-        legend(axis)
+        plot.populations(data["vectors"], data["populations"], axis)
         text = "Activity of each neuron per unit of positive ($L_+$) and of negative ($L_-$) integral."
         return Section("Selectivity", _embedded([axis]), text)
     per_spread = f"change of the {signals} of neuron $i$ with the integrals, per standard deviation of each"
     if vectors.shape[1] == 1:
         (axis,) = _panels(1)
-        span = np.abs(vectors).max() or 1.0
-        axis.hist(vectors[:, 0], bins=40, range=(-span, span), color=CHANNELS[0])
-        axis.set(xlabel="$s_i$", ylabel="neurons")
+        plot.selectivity(vectors, axis)
         return Section("Selectivity", _embedded([axis]), f"$s_i$, {per_spread}.")
     plane, circle = axes = _panels(2)
-    plane.plot(vectors[:, 0], vectors[:, 1], ".", color=CHANNELS[0], markersize=3, rasterized=True)
-    plane.set(xlabel="$s_{i,1}$", ylabel="$s_{i,2}$")
-    plane.axis("equal")
+    plot.selectivity(vectors, plane)
     circle.hist(np.degrees(np.arctan2(vectors[:, 1], vectors[:, 0])) % 360, bins=24, range=(0, 360), color=CHANNELS[0])
     circle.axhline(len(vectors) / 24, color="black", linestyle=":")
     circle.set(xlabel="angle of $(s_{i,1}, s_{i,2})$, degrees", ylabel="neurons", xticks=range(0, 361, 90))
@@ -338,10 +320,6 @@ def _embedded(axes: Sequence[Axes]) -> list[str]:
         drawing.savefig(buffer, format="svg", metadata={"Date": None})
         images.append("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode())
     return images
-
-
-def _colour(channel: int) -> str:
-    return CHANNELS[channel % len(CHANNELS)]
 
 
 def _known(value: float) -> str:

@@ -41,7 +41,12 @@ def explore(
     snapshots: Sequence[Snapshot] = (),
     losses: Sequence[float] = (),
 ) -> Path:
-    """Write a page in which the network runs: push it, look inside, disturb it. Returns where it is."""
+    """Write a page in which the network runs: push it, look inside, disturb it. Returns where it is.
+
+    >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
+    >>> rni.explore(net, "integrator.html").name
+    'integrator.html'
+    """
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .html")

@@ -59,6 +59,11 @@ def sweep(
     condition, "error < 0.01", with one field "20..2000:bisect". out: a folder for table.csv and index.html, which
     draws measures y against a field x with lines by another, if not all of them. store: of finished runs. workers:
     local processes, by default one for each core, for which a script needs `if __name__ == "__main__":`; 0: here.
+
+    >>> base = {"task": {"decays": [0.8]}, "network": {"neurons": 20}, "training": {"loss": "proxy", "steps": 50}}
+    >>> table = rni.sweep(base, over={"seed": "0..1"}, measure="loss,steps", workers=0)
+    >>> table["seed"], table["steps"]
+    ([0, 1], [50, 50])
     """
     raw, plan = planned(base, over=over, zip=zip, kind=kind, measure=measure, until=until, x=x, y=y, by=by)
     if out is not None:

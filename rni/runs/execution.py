@@ -29,6 +29,11 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
     """Build and train, or design; with a checkpoint file, go on from it where there is one.
 
     The file stays: whoever keeps the result removes it then, so that a kill in between costs little.
+
+    >>> raw = {"task": {"decays": [0.9]}, "network": {"neurons": 30}, "training": {"steps": 100}}
+    >>> result = rni.run(rni.Specification.parse(raw))
+    >>> len(result.losses), result.losses[-1] < result.losses[0]
+    (100, True)
     """
     specification.require_memory()
     if specification.kind == "design":

@@ -92,7 +92,17 @@ class Training(Part):
 
 
 class Specification(Part):
-    """Everything that determines a trained or designed network, bit for bit."""
+    """Everything that determines a trained or designed network, bit for bit.
+
+    >>> raw = {"task": {"decays": [0.9]}, "network": {"neurons": 30}, "training": {"steps": 100}}
+    >>> specification = rni.Specification.parse(raw)
+    >>> specification.training.loss.name, specification.build().neurons
+    ('batch', 30)
+    >>> rni.Specification.parse({"task": {"decays": [0.9]}, "network": {"neuron": 30}})
+    Traceback (most recent call last):
+        ...
+    rni.errors.InputError: network.neuron: no such field; allowed: neurons, activation, ...
+    """
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     kind: Literal["train", "design"] = "train"

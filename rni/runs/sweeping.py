@@ -87,6 +87,11 @@ def run_all(
 
     workers: local processes, by default one for each core; 0 is this process. scheduler: the address of a Dask cluster
     instead. Those that fail are named in the error, and all others are in the store by then.
+
+    >>> raw = {"task": {"decays": [0.8]}, "network": {"neurons": 20}, "training": {"loss": "proxy", "steps": 50}}
+    >>> results = rni.run_all([rni.Specification.parse(raw | {"seed": seed}) for seed in (0, 1)], workers=0)
+    >>> [len(result.losses) for result in results]
+    [50, 50]
     """
     given = list(specifications)
     place = Store(store)

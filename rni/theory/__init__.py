@@ -2,6 +2,9 @@
 the ReLU proxy loss.
 
 The moments themselves are in `rni.theory.moments`, a name that a function of this list would hide.
+
+>>> rni.theory.ERRATA[0].id
+'order_of_vectors'
 """
 
 from rni.theory.averaged import LinearProblem as LinearProblem

@@ -21,7 +21,12 @@ from rni.theory.moments import input_correlation, krylov, target_moments
 @dataclass(frozen=True)
 class LinearProblem:
     r"""$(E, D, \gamma, s, \chi)$: vectors (neurons, channels), decays and scales (channels,), $\chi$ (T, channels, T,
-    channels), symmetric. Build it with `linear_problem`."""
+    channels), symmetric. Build it with `linear_problem`.
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> problem.neurons, problem.duration
+    (2, 3)
+    """
 
     encoders: Tensor
     decoders: Tensor
@@ -41,7 +46,12 @@ class LinearProblem:
 def linear_problem(
     encoders: Any, decoders: Any, decays: Any, scales: Any, duration: int, covariance: Any = None
 ) -> LinearProblem:
-    r"""$\chi_{qp} = \sum_t \langle x_{t-q} x_{t-p} \rangle$ from the covariance of the inputs (None: white noise)."""
+    r"""$\chi_{qp} = \sum_t \langle x_{t-q} x_{t-p} \rangle$ from the covariance of the inputs (None: white noise).
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> problem.chi[:, 0, :, 0].tolist()  # white noise
+    [[3.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     encoders, decoders = vector_pair(encoders, decoders)
     channels = encoders.shape[1]
     chi = input_correlation(duration, channels, covariance)
@@ -50,7 +60,12 @@ def linear_problem(
 
 
 def averaged_loss(recurrent: Any, problem: LinearProblem) -> Tensor:
-    r"""$\mathcal{L}(W) = \sum_{qp} \chi_{qp}\, (\mu_q - s\gamma^q)(\mu_p - s\gamma^p)$, summed over outputs."""
+    r"""$\mathcal{L}(W) = \sum_{qp} \chi_{qp}\, (\mu_q - s\gamma^q)(\mu_p - s\gamma^p)$, summed over outputs.
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> round(rni.theory.averaged_loss(torch.zeros(2, 2), problem).item(), 6)  # 3 x 0.9^2 + 2 x 0.9^4 + 0.9^6
+    4.273641
+    """
     residual = _moment_residual(
         krylov(square(recurrent, neurons=problem.neurons), problem.encoders, problem.duration), problem
     )
@@ -62,6 +77,10 @@ def averaged_gradient(recurrent: Any, problem: LinearProblem) -> Tensor:
     \sum_{m=0}^{p-1} (W^{\dagger m} d)(W^{p-1-m} e)^\dagger$.
 
     (neurons, neurons), entry (i, j) for $W_{ij}$.
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> rni.theory.averaged_gradient(torch.zeros(2, 2), problem).round(decimals=9).tolist()
+    [[0.0, 0.0], [-5.4, 0.0]]
     """
     recurrent = square(recurrent, neurons=problem.neurons)
     encoded = krylov(recurrent, problem.encoders, problem.duration)
@@ -75,6 +94,11 @@ def averaged_hessian_product(recurrent: Any, direction: Any, problem: LinearProb
 
     The gradient is $\hat D\, H\, \hat E^\dagger$; each factor moves by the product rule,
     $\delta E_{k+1} = W \delta E_k + V E_k$ and likewise for D.
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> v = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
+    >>> rni.theory.averaged_hessian_product(torch.zeros(2, 2), v, problem).round(decimals=9).tolist()
+    [[-3.24, 0.0], [6.0, -3.24]]
     """
     recurrent = square(recurrent, neurons=problem.neurons)
     direction = square(direction, "direction", problem.neurons)
@@ -96,6 +120,11 @@ def averaged_hessian(recurrent: Any, problem: LinearProblem) -> Tensor:
     + (\mu_q - s\gamma^q) \frac{\partial^2\mu_p}{\partial W_{ij} \partial W_{kl}}\right]$.
 
     (neurons, neurons, neurons, neurons) at any W; the second term vanishes at a minimum, which is the paper's formula.
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> h = rni.theory.averaged_hessian(torch.zeros(2, 2), problem)
+    >>> h.shape, h[1, 0, 1, 0].item()
+    (torch.Size([2, 2, 2, 2]), 6.0)
     """
     recurrent = square(recurrent, neurons=problem.neurons)
     duration = problem.duration
@@ -119,6 +148,10 @@ def moment_jacobian(recurrent: Any, problem: LinearProblem) -> Tensor:
     r"""$\partial\mu_q / \partial W_{ij} = \sum_{m=0}^{q-1} (W^{\dagger m} d)_i\, (W^{q-1-m} e)_j$.
 
     (T, channels, channels, neurons, neurons); W may carry leading batch dimensions, which come first.
+
+    >>> problem = rni.theory.linear_problem([1.0, 0.0], [0.0, 1.0], decays=0.9, scales=1.0, duration=3)
+    >>> rni.theory.moment_jacobian(torch.zeros(2, 2), problem)[0, 0, 0].tolist()  # d e' for q = 1
+    [[0.0, 0.0], [1.0, 0.0]]
     """
     recurrent = matrix(recurrent, "recurrent")
     if recurrent.shape[-2:] != (problem.neurons,) * 2:

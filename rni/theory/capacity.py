@@ -25,13 +25,22 @@ def least_neurons(channels: int, activation: str = "relu", decoders: str = "give
 
     given: encoders and decoders in general position, D (D + 1) neurons for ReLU (3 for D = 1, as W has $m \cdot e = 1$
     to meet as well) and 2D for linear ones; free: encoders given, decoders as one likes, 2D and D neurons.
+
+    >>> rni.theory.least_neurons(5), rni.theory.least_neurons(5, decoders="free")
+    (30, 10)
+    >>> rni.theory.least_neurons(5, "linear")
+    10
     """
     _check("channels", channels)
     return _rule(activation, decoders)(channels)
 
 
 def largest_channels(neurons: int, activation: str = "relu", decoders: str = "given") -> int:
-    """The most channels that n neurons can integrate exactly, 0 if not even one."""
+    """The most channels that n neurons can integrate exactly, 0 if not even one.
+
+    >>> rni.theory.largest_channels(1000), rni.theory.largest_channels(1000, "linear")
+    (31, 500)
+    """
     _check("neurons", neurons)
     least = _rule(activation, decoders)
     channels = int(neurons**0.5) if least(neurons) > 3 * neurons else neurons
@@ -44,6 +53,9 @@ def wendel(points: int, dimensions: int) -> float:
     r"""$1 - 2^{-(m-1)} \sum_{k<D} \binom{m-1}{k}$: 0 is in the hull of m random points of $\mathbb{R}^D$ (Wendel 1962).
 
     For any distribution that is symmetric about 0 and has no mass in hyperplanes through it.
+
+    >>> rni.theory.wendel(points=3, dimensions=2), rni.theory.wendel(points=4, dimensions=2)
+    (0.25, 0.5)
     """
     _check("points", points)
     _check("dimensions", dimensions)
@@ -55,6 +67,9 @@ def untuned_error(channels: int, neurons: int) -> float:
 
     $d_c \cdot f(Lz) - s_c\gamma_c z_c = s\gamma \sum_j d_{jc} |d_j \cdot z|$ for equal $s\gamma$, and with
     $d_{jc} \sim N(0, 1/n)$ that has the variance $s^2\gamma^2 (|z|^2 + 2 z_c^2) / n$.
+
+    >>> rni.theory.untuned_error(channels=2, neurons=400)
+    0.1
     """
     _check("channels", channels)
     _check("neurons", neurons)

@@ -16,7 +16,13 @@ from rni.theory._arrays import columns, per_channel, vector_pair
 
 
 class ChannelResiduals(NamedTuple):
-    """The five sets of conditions, each as a residual that is 0 for a generalizing integrator of rank D."""
+    """The five sets of conditions, each as a residual that is 0 for a generalizing integrator of rank D.
+
+    >>> e, d = rni.vectors.orthonormal(10, 2, torch.Generator().manual_seed(0))
+    >>> found = rni.theory.channel_residuals([0.9, 0.8], e, e, e, d, decays=[0.9, 0.8], scales=[1, 1])
+    >>> found.eigenvalue.round(decimals=9).abs().tolist(), found.scale.round(decimals=9).tolist()  # never read
+    ([0.0, 0.0], [-0.9, -0.8])
+    """
 
     eigenvalue: Tensor  # sigma_c r_c . l_c - gamma_c, (channels,)
     scale: Tensor  # sigma_c (d_c . l_c) (r_c . e_c) - s_c gamma_c, (channels,)
@@ -26,7 +32,11 @@ class ChannelResiduals(NamedTuple):
 
 
 class Factors(NamedTuple):
-    r"""$W = L R^\dagger$: left and right (neurons, channels)."""
+    r"""$W = L R^\dagger$: left and right (neurons, channels).
+
+    >>> rni.theory.Factors(torch.ones(3, 1), torch.ones(3, 1)).left.shape
+    torch.Size([3, 1])
+    """
 
     left: Tensor
     right: Tensor
@@ -40,6 +50,11 @@ def channel_residuals(
     r_c^\dagger$.
 
     singular_values (channels,); left and right (neurons, channels), column c for the mode of channel c.
+
+    >>> e, d = rni.vectors.orthonormal(10, 2, torch.Generator().manual_seed(0))
+    >>> found = rni.theory.channel_residuals([0.9, 0.8], e, e, e, e, decays=[0.9, 0.8], scales=[1, 1])
+    >>> max(float(each.abs().max()) for each in found) < 1e-12  # W = sum of gamma_c e_c e_c', d = e
+    True
     """
     encoders, decoders = vector_pair(encoders, decoders)
     neurons, channels = encoders.shape
@@ -66,6 +81,11 @@ def multiplexed(encoders: Any, decoders: Any, decays: Any, scales: Any) -> Facto
 
     With $L = E - N$ the conditions read $D^\dagger N = D^\dagger E - S$, $R^\dagger N = 0$, $R^\dagger E = \Gamma$: N
     of the smallest rank that the first allows, then R from the other two, which needs N independent of E.
+
+    >>> e, d = rni.vectors.independent(20, 3, torch.Generator().manual_seed(0))
+    >>> left, right = rni.theory.multiplexed(e, d, decays=[0.9, 0.8, 0.7], scales=[1, 1, 2])
+    >>> bool(rni.theory.is_generalizing_integrator(left @ right.T, e, d, [0.9, 0.8, 0.7], [1, 1, 2]))
+    True
     """
     encoders, decoders = vector_pair(encoders, decoders)
     neurons, channels = encoders.shape

@@ -38,6 +38,11 @@ class Mode:
     mode's nilpotent part adds if that is larger. $\lambda = 0$ plays no part but through a nilpotent part: its
     `weights` are what it adds to the first moment.
     `multiplicity`: 0 for a decay that should be an eigenvalue and is not.
+
+    >>> e = torch.tensor([1.0, 0.0])
+    >>> report = rni.theory.is_generalizing_integrator(torch.diag(torch.tensor([0.9, 0.5])), e, e, 0.9, 1.0)
+    >>> [(round(mode.eigenvalue.real, 3), mode.multiplicity, mode.residual < 1e-6) for mode in report.modes]
+    [(0.9, 1, True), (0.5, 1, True)]
     """
 
     eigenvalue: complex
@@ -59,6 +64,11 @@ class IntegratorReport:
     `moment_error`: the largest $|\mu_q - s\gamma^q|$ of an output, relative to its own scale, over
     $q = 1, \dots, \max(n + 1, 1024)$ and powers of 2 up to a million where something lasts; infinite if a mode
     that grows is driven and read. `rank` counts what is above the precision of the numbers.
+
+    >>> e = torch.tensor([1.0, 0.0])
+    >>> report = rni.theory.is_generalizing_integrator(torch.diag(torch.tensor([0.8, 0.5])), e, e, 0.9, 1.0)
+    >>> bool(report), report.rank, round(report.worst.eigenvalue.real, 3)
+    (False, 2, 0.9)
     """
 
     moment_error: float
@@ -108,6 +118,13 @@ def is_generalizing_integrator(
     no diagonalisation; the modes say why. `tolerance`, relative to each channel's own scale: 1e-6, or half the digits
     of the numbers given where they have fewer (3.5e-4 for float32). A mode that grows must not be seen at all, beyond
     what the rounding of doubles can show.
+
+    >>> e, d = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])
+    >>> w = 0.9 * torch.outer(e, e)
+    >>> bool(rni.theory.is_generalizing_integrator(w, e, d, decays=0.9, scales=1.0))
+    True
+    >>> bool(rni.theory.is_generalizing_integrator(w, e, d, decays=0.9, scales=2.0))
+    False
     """
     eps = precision(recurrent, encoders, decoders)
     w = square(recurrent).detach()
@@ -145,6 +162,11 @@ def g_coefficients(recurrent: Any, encoders: Any, decoders: Any) -> tuple[Tensor
 
     Eigenvalues (rank,) and g (rank, channels, channels). Non-zero eigenvalues only, each with its own g;
     `is_generalizing_integrator` adds those of equal eigenvalues up, and also takes a W that cannot be diagonalised.
+
+    >>> e, d = torch.tensor([1.0, 1.0]), torch.tensor([2.0, 3.0])
+    >>> values, g = rni.theory.g_coefficients(torch.diag(torch.tensor([0.9, 0.5])), e, d)
+    >>> sorted((round(v.real, 3), round(w.real, 3)) for v, w in zip(values.tolist(), g.flatten().tolist()))
+    [(0.5, 3.0), (0.9, 2.0)]
     """
     w = square(recurrent).detach()
     e, d = (vectors.detach() for vectors in vector_pair(encoders, decoders, len(w)))

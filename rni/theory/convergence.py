@@ -26,6 +26,11 @@ class Convergence(NamedTuple):
 
     omega (2, 2) and the angle of its state (see `manifolds.rank_one`); the largest and the smallest non-zero eigenvalue
     of the Hessian there.
+
+    >>> space = rni.theory.plane(encoder_norm=1, decoder_norm=1, overlap=0)
+    >>> found = rni.theory.fastest_convergence(space, decay=0.9, scale=1.0, duration=3)
+    >>> round(found.condition_number, 1), round(found.learning_rate, 4), round(found.contraction, 2)
+    (11.7, 0.0607, 0.91)
     """
 
     angle: float
@@ -54,7 +59,11 @@ class Convergence(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What to expect and to avoid with these vectors, this decay and this duration."""
+    """What to expect and to avoid with these vectors, this decay and this duration.
+
+    >>> rni.theory.Advice._fields
+    ('convergence', 'best_scale', 'best_time', 'avoid')
+    """
 
     convergence: Convergence  # at the scale asked for
     best_scale: float
@@ -69,6 +78,11 @@ def hessian_spectrum(
 
     (..., min(T, 4)) in falling order for omega (..., 2, 2); those beyond T are 0. They are the squared singular values
     of $\sqrt{2\chi}\, \partial_\omega\mu$, which keeps twice the digits of an eigenvalue of $\mathcal{H}$ itself.
+
+    >>> space = rni.theory.plane(encoder_norm=1, decoder_norm=1, overlap=0)
+    >>> omega = rni.theory.rank_one(space, decay=0.9, scale=1.0, angle=0.8)
+    >>> rni.theory.hessian_spectrum(omega, space, decay=0.9, scale=1.0, duration=3).shape
+    torch.Size([3])
     """
     problem = linear_problem(space.encoder, space.decoder, decay, scale, duration, covariance)
     jacobian = moment_jacobian(omega, problem)[..., 0, 0, :, :].flatten(-2)
@@ -80,7 +94,13 @@ def hessian_spectrum(
 def condition_number(
     angle: Any, space: Plane, decay: float, scale: float, duration: int, covariance: Any = None
 ) -> Tensor:
-    r"""$C(\theta) = \lambda_{max} / \lambda_{min}$ along the rank-1 integrators of scale s: the shape of `angle`."""
+    r"""$C(\theta) = \lambda_{max} / \lambda_{min}$ along the rank-1 integrators of scale s: the shape of `angle`.
+
+    >>> space = rni.theory.plane(encoder_norm=1, decoder_norm=1, overlap=0)
+    >>> times = rni.theory.condition_number([0.7, 0.8, 0.9], space, decay=0.9, scale=1.0, duration=3)
+    >>> times.shape, bool((times > 1).all())
+    (torch.Size([3]), True)
+    """
     omega = rank_one(space, decay, scale, angle)
     spectrum = hessian_spectrum(omega, space, decay, scale, duration, covariance)
     return spectrum[..., 0] / spectrum[..., ACROSS_THE_CURVE - 1]
@@ -92,6 +112,12 @@ def fastest_convergence(space: Plane, decay: float, scale: float, duration: int,
     The curve has two branches between the angles where it diverges. Close to them C changes on a scale of s, so the
     search is uniform in the logit of the position between them. For s = d.e a third direction is null
     and the condition number infinite; integrator and learning rate are then the limit from neighbouring scales.
+
+    >>> space = rni.theory.plane(encoder_norm=1, decoder_norm=1, overlap=0)
+    >>> fast = rni.theory.fastest_convergence(space, decay=0.9, scale=1.0, duration=3)
+    >>> slow = rni.theory.fastest_convergence(space, decay=0.9, scale=0.01, duration=3)
+    >>> slow.condition_number > 10 * fast.condition_number
+    True
     """
     if duration < ACROSS_THE_CURVE:
         raise InputError(
@@ -128,6 +154,11 @@ def advise(space: Plane, decay: float, scale: float, duration: int, slower: floa
     r"""Learning rate and time for this scale, the best scale, and the scales at which $C(s) >$ `slower` $\min_s C(s)$.
 
     Scales from 1e-3 to 10 times |d||e| of the sign asked for, with the neighbourhood of d.e looked at closely.
+
+    >>> space = rni.theory.plane(encoder_norm=1, decoder_norm=1, overlap=0.5)
+    >>> advice = rni.theory.advise(space, decay=0.9, scale=1.0, duration=3)
+    >>> advice.avoid[0][0] < 0.5 < advice.avoid[-1][1]  # around d.e descent is slow
+    True
     """
     sign = 1.0 if scale > 0 else -1.0
     unit = (space.encoder.norm() * space.decoder.norm()).item()
@@ -146,6 +177,9 @@ def recipe_cosine(mixture: float) -> float:
     r"""$\frac{o}{\sqrt{o^2 + (1 - o)^2}}$: the cosine of e and d after the paper's $d \leftarrow o\, e + (1 - o)\, d$.
 
     The recipe draws unit vectors, orthogonal for large n; rescaling d afterwards keeps the cosine, not the product o.
+
+    >>> round(rni.theory.recipe_cosine(0.8), 3), round(rni.theory.recipe_cosine(0.4), 3)
+    (0.97, 0.555)
     """
     return mixture / sqrt(mixture**2 + (1 - mixture) ** 2)
 

@@ -10,7 +10,12 @@ from rni.theory._arrays import precision, square, whole
 
 
 class LinearNetwork(NamedTuple):
-    """W (neurons, neurons), encoders and decoders (neurons, channels)."""
+    """W (neurons, neurons), encoders and decoders (neurons, channels).
+
+    >>> net = rni.theory.short_sighted_network(duration=2, decay=0.9, scale=1.0)
+    >>> net.recurrent.shape, net.encoders.shape
+    (torch.Size([2, 2]), torch.Size([2, 1]))
+    """
 
     recurrent: Tensor
     encoders: Tensor
@@ -22,6 +27,9 @@ def shortest_guaranteed_duration(recurrent: Any) -> int:
 
     Each entry of $\mu_q - S\Gamma^q$ is a sum of r + 1 exponentials at most, so it is 0 for good after r + 1 zeros.
     Singular values within the precision of the numbers given don't count.
+
+    >>> rni.theory.shortest_guaranteed_duration(torch.ones(5, 5))  # rank 1
+    2
     """
     w = square(recurrent).detach()
     return int(torch.linalg.matrix_rank(w, rtol=len(w) * precision(recurrent))) + 1
@@ -33,6 +41,13 @@ def short_sighted_network(duration: int, decay: float, scale: float) -> LinearNe
 
     A network of rank r = T that has $\mu_q = s\gamma^q$ for q = 1, ..., T and not for q = T + 1 (`decay` not 0): its
     loss is exactly 0 with sequences of T steps, and it is not a GI. `duration` neurons, one channel.
+
+    >>> w, e, d = rni.theory.short_sighted_network(duration=3, decay=0.9, scale=1.0)
+    >>> problem = rni.theory.linear_problem(e, d, decays=0.9, scales=1.0, duration=3)
+    >>> rni.theory.averaged_loss(w, problem).item() < 1e-20
+    True
+    >>> bool(rni.theory.is_generalizing_integrator(w, e, d, 0.9, 1.0))
+    False
     """
     rank = whole(duration, "duration")
     if decay == 0:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Erratum:
-    """`printed` and `corrected` are LaTeX with $ around formulas; `evidence` says what the test compares."""
+    r"""`printed` and `corrected` are LaTeX with $ around formulas; `evidence` says what the test compares.
+
+    >>> next(each.corrected for each in rni.theory.ERRATA if each.id == "special_scale")
+    'integrators at scale $s = d^\\dagger e$'
+    """
 
     id: str
     where: str

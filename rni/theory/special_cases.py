@@ -10,7 +10,12 @@ from rni.theory._arrays import whole
 
 
 class OneStepDescent(NamedTuple):
-    r"""Sequences of one step (T = 1): $W = w\, d e^\dagger$ throughout. Exact for any learning rate."""
+    r"""Sequences of one step (T = 1): $W = w\, d e^\dagger$ throughout. Exact for any learning rate.
+
+    >>> descent = rni.theory.OneStepDescent(encoder_norm=1, decoder_norm=1, overlap=0.2, decay=0.9, scale=1)
+    >>> descent.trajectory(learning_rate=0.25, steps=3).round(4).tolist(), descent.fixed_point
+    ([0.0, 0.45, 0.675, 0.7875], 0.9)
+    """
 
     encoder_norm: float
     decoder_norm: float
@@ -48,6 +53,10 @@ class SameVectorsDescent(NamedTuple):
     r"""Encoder = decoder, white noise, any T: $W = w\, e e^\dagger$ throughout and $\Delta w = -\eta P(w)$.
 
     A generalizing integrator can be reached at the scale $|e|^2$ only.
+
+    >>> descent = rni.theory.SameVectorsDescent(norm=1, decay=0.9, scale=1, duration=3)
+    >>> descent.roots.round(6).tolist(), round(float(descent.stability_limit), 4)
+    ([0.9], 0.065)
     """
 
     norm: float

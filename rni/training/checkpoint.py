@@ -23,7 +23,17 @@ FORMAT = "rni-checkpoint/2"
 
 @dataclass
 class Checkpoint:
-    """A file, written atomically every `seconds`; `key` names the run, so that no other run continues from it."""
+    """A file, written atomically every `seconds`; `key` names the run, so that no other run continues from it.
+
+    >>> from pathlib import Path
+    >>> task = rni.Integration(0.9)
+    >>> vectors = rni.vectors.independent(20, 1, torch.Generator().manual_seed(0))
+    >>> net = rni.Network(task, *vectors, torch.zeros(20, 20))
+    >>> kept = rni.training.Checkpoint(Path("run.checkpoint"), seconds=0)  # after every step
+    >>> losses = rni.train(net, rni.BatchLoss(task), steps=10, checkpoint=kept)
+    >>> len(rni.train(net, rni.BatchLoss(task), steps=20, checkpoint=kept))  # goes on at step 10
+    20
+    """
 
     path: Path
     key: str = ""

@@ -28,7 +28,14 @@ class Optimizer(Protocol):
 
 
 class GradientDescent:
-    r"""$W \leftarrow W - \eta\,\partial L/\partial W$, and the same for trained vectors."""
+    r"""$W \leftarrow W - \eta\,\partial L/\partial W$, and the same for trained vectors.
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.Network(task, *rni.vectors.independent(40, 1), torch.zeros(40, 40))
+    >>> losses = rni.train(net, rni.BatchLoss(task), optimizer=rni.training.GradientDescent(), steps=100)
+    >>> losses[-1] < losses[0]
+    True
+    """
 
     def defaults(self, loss: Loss, net: Network) -> tuple[float, Schedule]:
         """The outputs of one step have the leak as a factor, and their errors' curvature its square."""
@@ -55,6 +62,13 @@ class Torch:
     in proportion. A class makes one for whatever is trained, each parameter with a memory of its own: it may train
     several networks, or other parts of one. The `state` is that of the parameters in the last step, and what is
     restored goes to those of the next one.
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.Network(task, *rni.vectors.independent(40, 1), torch.zeros(40, 40))
+    >>> momentum = rni.training.Torch(torch.optim.SGD, momentum=0.5)
+    >>> losses = rni.train(net, rni.BatchLoss(task), optimizer=momentum, learning_rate=0.01, steps=100)
+    >>> losses[-1] < losses[0]
+    True
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer | Callable[..., torch.optim.Optimizer], **options: Any):
@@ -128,7 +142,14 @@ class Torch:
 
 
 class Adam(Torch):
-    """Adam (Kingma & Ba 2015), torch's own, with its default moments."""
+    """Adam (Kingma & Ba 2015), torch's own, with its default moments.
+
+    >>> task = rni.Integration(0.9)
+    >>> net = rni.Network(task, *rni.vectors.independent(40, 1), torch.zeros(40, 40))
+    >>> losses = rni.train(net, rni.BatchLoss(task), optimizer=rni.training.Adam(), steps=200)
+    >>> losses[-1] < losses[0]
+    True
+    """
 
     def __init__(self):
         super().__init__(torch.optim.Adam, fused=True)

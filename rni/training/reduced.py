@@ -76,6 +76,13 @@ def train_reduced(
 
     Trains the network in place and returns the losses, as `train` does; its weights become `LowRank`, of rank 2D.
     Callbacks get the whole network; a checkpoint keeps the small one.
+
+    >>> task = rni.Integration(0.9)
+    >>> vectors = rni.vectors.independent(200, 1, torch.Generator().manual_seed(0))
+    >>> net = rni.Network(task, *vectors, torch.zeros(200, 200).double(), "linear")
+    >>> losses = rni.training.train_reduced(net, rni.AveragedLoss(task), steps=300)
+    >>> net.recurrent.left.shape, losses[-1] < 1e-2 * losses[0]
+    (torch.Size([200, 2]), True)
     """
     learning_rate, schedule = rate_and_schedule(net, GradientDescent(), loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, "recurrent", schedule, stop_loss)

@@ -23,7 +23,16 @@ Z = {np.dtype(dtype): np.array([[1], [-1]], dtype) for dtype in (np.float32, np.
 
 
 def train_two_points(net: Network, loss: ReLUProxyLoss, **options: Any) -> list[float]:
-    """Train a network of `LowRank` weights in place, and return the losses, as `train` does with these options."""
+    """Train a network of `LowRank` weights in place, and return the losses, as `train` does with these options.
+
+    >>> task = rni.Integration(0.9)
+    >>> vectors = rni.vectors.independent(200, 1, torch.Generator().manual_seed(0))
+    >>> empty = torch.zeros(200, 0).double()
+    >>> net = rni.Network(task, *vectors, rni.weights.LowRank(empty, empty), "relu")
+    >>> losses = rni.training.train_two_points(net, rni.ReLUProxyLoss(task), steps=500)
+    >>> losses[-1] < 1e-2 * losses[0]
+    True
+    """
     if not isinstance(net.recurrent, LowRank) or net.f.name != "relu" or net.encoders.device.type != "cpu":
         found = f"{type(net.recurrent).__name__}, {net.f.name!r}, on {net.encoders.device}"
         raise InputError(f"network: {found}; allowed: LowRank and 'relu', on cpu, for descent on two points")

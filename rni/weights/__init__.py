@@ -1,4 +1,8 @@
-"""The recurrent matrix W in its forms, a module each."""
+"""The recurrent matrix W in its forms, a module each.
+
+>>> list(rni.weights.WEIGHTS.parts)
+['dense', 'dale', 'lowrank']
+"""
 
 from rni.weights.base import WEIGHTS as WEIGHTS
 from rni.weights.base import Weights as Weights

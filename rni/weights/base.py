@@ -15,7 +15,12 @@ from rni.part import Choice, Family
 
 
 class Weights(nn.Module, ABC):
-    """A recurrent matrix of any form."""
+    """A recurrent matrix of any form.
+
+    >>> w = rni.weights.Dense(torch.tensor([[0.0, 1.0], [2.0, 0.0]]))
+    >>> isinstance(w, rni.weights.Weights), w(torch.tensor([[1.0, 0.0]])).tolist()
+    (True, [[0.0, 2.0]])
+    """
 
     neurons: int
     names: ClassVar[frozenset[str]]  # of the tensors that it is made of, in files
@@ -59,7 +64,12 @@ class Weights(nn.Module, ABC):
 
 
 class WeightsPart(Choice):
-    """Weights as a part of a specification: their form, and how they are before training."""
+    """Weights as a part of a specification: their form, and how they are before training.
+
+    >>> part = rni.weights.WEIGHTS.choose({"name": "dale", "inhibitory": 0.25})
+    >>> part.makes is rni.weights.Dale, part.numbers(neurons=100)
+    (True, 10000)
+    """
 
     makes: ClassVar[type[Weights]]
 
@@ -84,13 +94,22 @@ WEIGHTS: Family[WeightsPart] = Family()
 
 
 def names() -> list[str]:
-    """Of all tensors that weights may be made of."""
+    """Of all tensors that weights may be made of.
+
+    >>> rni.weights.names()
+    ['recurrent', 'recurrent_left', 'recurrent_right', 'room', 'signs', 'tolerance']
+    """
     known = frozenset().union(*(part.makes.names | part.makes.optional for part in WEIGHTS.parts.values()))
     return sorted(known)
 
 
 def from_tensors(tensors: Mapping[str, Tensor]) -> Weights:
-    """The form that gave these tensors by `Weights.tensors`; those of other names are left alone."""
+    """The form that gave these tensors by `Weights.tensors`; those of other names are left alone.
+
+    >>> w = rni.weights.LowRank(torch.ones(5, 1), torch.ones(5, 1))
+    >>> type(rni.weights.from_tensors(w.tensors())).__name__
+    'LowRank'
+    """
     forms = [part.makes for part in WEIGHTS.parts.values()]
     given = {name: tensors[name] for name in names() if name in tensors}
     for form in forms:

@@ -13,7 +13,12 @@ from rni.weights.dense import Dense, FullPart, random_matrix
 
 
 class Dale(Dense):
-    """Each neuron excites or inhibits: column j of W has the sign of neuron j, +1 or -1 in `signs` (neurons,)."""
+    """Each neuron excites or inhibits: column j of W has the sign of neuron j, +1 or -1 in `signs` (neurons,).
+
+    >>> w = rni.weights.Dale(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), signs=torch.tensor([1.0, -1.0]))
+    >>> w.matrix().tolist()  # the first neuron excites, the second inhibits
+    [[1.0, 0.0], [0.0, -1.0]]
+    """
 
     names = frozenset({"recurrent", "signs"})
     signs: Tensor
@@ -58,7 +63,11 @@ class DalePart(FullPart):
 
 
 def dale_signs(neurons: int, inhibitory: float, generator: Generator | None = None) -> Tensor:
-    """(neurons,) of +1 and -1, the given fraction of them -1, drawn without order."""
+    """(neurons,) of +1 and -1, the given fraction of them -1, drawn without order.
+
+    >>> rni.weights.dale_signs(1000, inhibitory=0.25).sum().item()
+    500.0
+    """
     if not 0 <= inhibitory <= 1:
         raise InputError(f"inhibitory: {inhibitory}; allowed: a fraction from 0 to 1")
     signs = torch.ones(neurons, dtype=torch.float64)

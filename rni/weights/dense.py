@@ -15,7 +15,12 @@ FEW = 64  # states, for which a product is fastest the other way round
 
 
 class Dense(Weights):
-    """All n x n weights, free."""
+    """All n x n weights, free.
+
+    >>> w = rni.weights.Dense(torch.eye(3))
+    >>> w.neurons, w.pull_back(torch.ones(1, 3)).tolist()
+    (3, [[1.0, 1.0, 1.0]])
+    """
 
     names = frozenset({"recurrent"})
 
@@ -78,7 +83,12 @@ class DensePart(FullPart):
 def random_matrix(
     neurons: int, radius: float, generator: Generator | None = None, signs: Tensor | None = None
 ) -> Tensor:
-    """A Gaussian matrix rescaled to the given spectral radius, float64; 0 for radius 0; with Dale's signs if given."""
+    """A Gaussian matrix rescaled to the given spectral radius, float64; 0 for radius 0; with Dale's signs if given.
+
+    >>> w = rni.weights.random_matrix(50, radius=0.9, generator=torch.Generator().manual_seed(0))
+    >>> round(torch.linalg.eigvals(w).abs().max().item(), 6)
+    0.9
+    """
     if radius == 0:
         return torch.zeros(neurons, neurons, dtype=torch.float64)
     value = torch.randn(neurons, neurons, generator=generator, dtype=torch.float64)

@@ -20,6 +20,10 @@ class LowRank(Weights):
     W's singular vectors, without the singular values below `tolerance` $\sigma_1$: each time W moves by less than
     that in the spectral norm, and what gains less than that between two compressions never grows. Rounding sets a
     floor to the tolerance, ten times the precision of the numbers.
+
+    >>> w = rni.weights.LowRank(torch.randn(100_000, 2), torch.randn(100_000, 2))  # W would take 40 GB
+    >>> w(torch.ones(1, 100_000)).shape
+    torch.Size([1, 100000])
     """
 
     names = frozenset({"recurrent_left", "recurrent_right"})

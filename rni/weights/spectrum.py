@@ -9,7 +9,12 @@ from rni.weights.base import Weights
 
 
 class SVD(NamedTuple):
-    r"""left (neurons, k), values (k,) descending, right (neurons, k): W = left @ diag(values) @ right.T."""
+    r"""left (neurons, k), values (k,) descending, right (neurons, k): W = left @ diag(values) @ right.T.
+
+    >>> left, values, right = rni.weights.svd(rni.weights.Dense(torch.eye(3).double()))
+    >>> torch.allclose(left @ torch.diag(values) @ right.T, torch.eye(3).double())
+    True
+    """
 
     left: Tensor
     values: Tensor
@@ -21,6 +26,10 @@ def svd(weights: Weights, count: int | None = None) -> SVD:
     """The `count` largest singular values and their vectors, or all; of a factored W without forming W.
 
     A factored W needs no more than QR of its factors, a few vectors of another one no more than products with it.
+
+    >>> net = rni.design(rni.Integration([0.9, 0.8]), neurons=50).network
+    >>> rni.weights.svd(net.recurrent).values.shape  # W has rank 2, and is never formed
+    torch.Size([2])
     """
     factors = weights.factors()
     if count is not None:

@@ -15,6 +15,7 @@ def net():
 def test_errors_grow_with_every_disturbance(net):
     report = robustness(net, duration=100, trajectories=4, draws=2)
     assert report.undisturbed < 1e-11
+    assert str(report).startswith("relative error over 100 steps")
     for errors in (report.weights, report.neurons, report.state):
         assert list(errors) == [0.01, 0.03, 0.1]
         assert report.undisturbed < errors[0.01] < errors[0.03] < errors[0.1]

@@ -330,3 +330,8 @@ def test_killed_at_random_moments_and_started_again_nothing_finished_is_lost(sto
 
 def path_of(store, seed, steps):
     return store.path(specification(int(seed), steps=steps).key())
+
+
+def test_a_run_on_a_loss_without_sequences_has_a_label():
+    raw = {"task": {"decays": [0.9]}, "training": {"loss": "proxy"}}
+    assert Specification.parse(raw).label() == "relu n=1000, decays 0.9, proxy sgd 5000 steps, seed 0"

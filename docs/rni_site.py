@@ -1,0 +1,71 @@
+"""What the site adds to Sphinx: docstrings with formulas in dollars, formulas as MathML, generated pages."""
+
+import re
+from pathlib import Path
+
+import generate
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+
+HERE = Path(__file__).parent
+log = logging.getLogger(__name__)
+
+
+def as_rest(app, what, name, thing, options, lines):
+    """Docstrings have formulas in dollars and names in backticks, as Markdown has."""
+    prose, arrow, example = "\n".join(lines).partition(">>>")
+    parts = re.split(r"(\$[^$]+\$|`[^`]+`)", prose)
+    for k, part in enumerate(parts):
+        if part.startswith("$"):
+            parts[k] = rf"\ :math:`{' '.join(part[1:-1].split())}`\ "
+        elif not part.startswith("`"):
+            parts[k] = part.replace("|", r"\|").replace("*", r"\*")
+    lines[:] = ("".join(parts) + arrow + example).split("\n")
+
+
+def measured_here(app, name, content):
+    """What stands beside docs/ in the sources stands among the generated pages of the site."""
+    content[0] = content[0].replace("../bench/RESULTS.md", "generated/measured.md")
+
+
+def mathml(node: nodes.Element, display: str) -> str:
+    """Brackets grow by themselves in MathML, and some names are unknown to the converter."""
+    formula = re.sub(r"\\[bB]igg?[lr]?(?![a-zA-Z])", "", node.astext()).replace(r"\arg\min", r"\mathrm{argmin}")
+    try:
+        shown = convert(formula, display=display)
+    except Exception as error:  # whatever the converter stumbles on
+        log.warning("formula %r: %s", formula, type(error).__name__, location=node)
+        return ""
+    if unknown := re.findall(r"<m[ion][^>]*>(\\[a-zA-Z]+)", shown):
+        log.warning("formula %r: unknown %s", formula, ", ".join(unknown), location=node)
+    return shown
+
+
+def inline_formula(self, node: nodes.math) -> None:
+    self.body.append(mathml(node, "inline"))
+    raise nodes.SkipNode
+
+
+def formula(self, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="formula">{mathml(node, "block")}</div>')
+    raise nodes.SkipNode
+
+
+def require_pages(app, error):
+    """A page that is missing is an error: one in a process that writes pages goes unseen."""
+    if error is None and app.builder.name == "html":
+        written = Path(app.outdir)
+        missing = [name for name in sorted(app.env.all_docs) if not (written / f"{name}.html").exists()]
+        if missing:
+            raise ExtensionError(f"pages that were not written: {', '.join(missing)}")
+
+
+def setup(app):
+    app.connect("builder-inited", lambda app: generate.write_all(HERE / "generated"))
+    app.connect("source-read", measured_here)
+    app.connect("autodoc-process-docstring", as_rest)
+    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
+    app.connect("build-finished", require_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,115 @@
+"""What is released, as users have it: `python -m tests.dist WHEEL`, in environments of its own, away from here.
+
+The wheel is installed with the newest versions of what it needs and tried: help, a figure, a design, pages. Then with
+the oldest that pyproject.toml allows (`--oldest`), and with each extra alone (`--extras`). torch is the one of
+requirements.txt, so that no libraries of graphics processors come along, but for the oldest.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TORCH = next(line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("torch=="))
+FILES = ("py.typed", "__init__.pyi", "pages/explorer.js", "pages/explorer.LICENSE", "pages/templates/report.html")
+COMMANDS = (
+    "rni --help",
+    "rni cite",
+    "rni reproduce fig1 --workers 1 --store runs --out report",
+    "rni design --decays 0.99 0.9 --neurons 100 --out net.safetensors",
+    "rni analyze net.safetensors --out page.html",
+    "rni explore net.safetensors --out explore.html",
+    "rni export net.safetensors --to arrays",
+)
+MADE = ("report/index.html", "report/fig1.svg", "page.html", "explore.html", "net.npz")
+OF_EXTRAS = {
+    "export": "python -m rni export net.safetensors --to onnx",
+    "cluster": "python -m rni reproduce fig1 --scheduler tcp://127.0.0.1:1 --store runs --out report",
+}
+
+
+class Environment:
+    """A virtual environment in a folder; `base`: another one whose packages it sees."""
+
+    def __init__(self, folder: Path, base: "Environment | None" = None):
+        venv.create(folder, with_pip=True)
+        self.bin = folder / "bin"
+        self.packages = folder / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+        if base is not None:
+            (self.packages / "base.pth").write_text(f"{base.packages}\n")
+
+    def install(self, *what: str) -> None:
+        self.run(f"pip install --quiet --disable-pip-version-check {' '.join(map(repr, what))}", self.bin)
+
+    def run(self, command: str, where: Path) -> str:
+        """Its output; away from the sources, with nothing of this process's Python."""
+        known = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        known |= {"PATH": f"{self.bin}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, shell=True, cwd=where, env=known, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"dist: {command}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout + done.stderr
+
+
+def oldest() -> list[str]:
+    """numpy==2.0.* for numpy>=2, scipy==1.13.* for scipy>=1.13."""
+    pairs = (each.split(">=") for each in PROJECT["dependencies"])
+    return [f"{name}=={version if '.' in version else f'{version}.0'}.*" for name, version in pairs]
+
+
+def tried(environment: Environment, folder: Path) -> None:
+    """What a newcomer does."""
+    folder.mkdir()
+    found = environment.run("python -c 'import rni; print(rni.__file__)'", folder)
+    assert str(environment.packages) in found, found
+    for name in FILES:
+        assert (environment.packages / "rni" / name).exists(), name
+    for command in COMMANDS:
+        environment.run(command, folder)
+        print(f"  {command}")
+    for name in MADE:
+        assert (folder / name).stat().st_size > 1000, name
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.dist", description=__doc__)
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--oldest", action="store_true")
+    parser.add_argument("--extras", action="store_true")
+    options = parser.parse_args()
+    wheel = str(options.wheel.resolve())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print("newest versions")
+        newest = Environment(folder / "newest")
+        newest.install(TORCH)
+        newest.install(wheel)
+        tried(newest, folder / "in newest")
+        if options.extras:
+            for extra, command in OF_EXTRAS.items():
+                one = Environment(folder / extra, newest)
+                one.install(f"{wheel}[{extra}]")
+                print(f"extra {extra}")
+                if extra == "cluster":
+                    assert "not reached" in one.run(f"{command} || true", folder / "in newest"), extra
+                else:
+                    one.run(command, folder / "in newest")
+                missing = newest.run(f"{command} || true", folder / "in newest")
+                assert f"rni[{extra}]" in missing, missing
+        if options.oldest:
+            print("oldest versions:", ", ".join(oldest()))
+            old = Environment(folder / "oldest")
+            old.install(*oldest())
+            old.install(wheel)
+            tried(old, folder / "in oldest")
+    print(f"dist: {Path(wheel).name} works")
+
+
+if __name__ == "__main__":
+    main()
