@@ -21,7 +21,7 @@ rni --verison
 rni trian run.toml
     trian: no such command; allowed: train, ...; did you mean train?
 rni runs lst
-    lst: no such command; allowed: list, show, remove; did you mean list?
+    lst: no such command; allowed: list, ...; did you mean list?
 rni cite me
     me: unexpected; allowed: see rni cite --help
 
@@ -170,7 +170,7 @@ rni analyze lstm.pt
 rni analyze deep.pt
     deep.pt: weight_hh_l1: an RNN of 2 layers or more; allowed: one
 rni analyze linear.pt
-    linear.pt: weight, bias: no recurrent weights (weight_hh_l0)
+    linear.pt: weight: unknown; allowed: recurrent, ... in it: weight 2x2, bias 2
 rni analyze module.pt
     module.pt: holds more than tensors, perhaps a whole module; allowed: a state
 rni analyze list.pt
