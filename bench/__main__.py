@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from bench import design, explore, paper, scale, sweep, training
+from bench import design, dynamics, explore, paper, scale, sweep, training
 from bench.measuring import machine
 
 PARTS = {
@@ -13,6 +13,7 @@ PARTS = {
     "design": design,
     "paper": paper,
     "explore": explore,
+    "dynamics": dynamics,
     "sweep": sweep,
 }
 RESULTS = Path(__file__).parent / "RESULTS.md"

@@ -1,7 +1,7 @@
 # The public names: what `import rni` offers, imported when it is first used.
 
 from . import activation, analysis, inputs, losses, task, theory, training, transfer, vectors, weights
-from .analysis import Analysis, RecordingAnalysis, analyze
+from .analysis import Analysis, FixedPoints, RecordingAnalysis, analyze, fixed_points
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
 from .exchange import NetworkFile, Recording, VanillaRNN, load, read, save
@@ -24,6 +24,7 @@ __all__ = [
     "Certificate",
     "Design",
     "Diverged",
+    "FixedPoints",
     "InputError",
     "Integration",
     "Network",
@@ -42,6 +43,7 @@ __all__ = [
     "certify",
     "design",
     "explore",
+    "fixed_points",
     "inputs",
     "load",
     "losses",

@@ -3,6 +3,8 @@
 from rni.accuracy import error_by_duration as error_by_duration
 from rni.accuracy import longest_duration as longest_duration
 from rni.accuracy import relative_error as relative_error
+from rni.analysis.behaviour import Dynamics as Dynamics
+from rni.analysis.behaviour import dynamics as dynamics
 from rni.analysis.dale import DaleMode as DaleMode
 from rni.analysis.dale import breaks_dale as breaks_dale
 from rni.analysis.dale import dale_mode as dale_mode
@@ -16,6 +18,9 @@ from rni.analysis.effective import fit_readout as fit_readout
 from rni.analysis.effective import memory as memory
 from rni.analysis.effective import outliers as outliers
 from rni.analysis.effective import principal as principal
+from rni.analysis.flow import Flow as Flow
+from rni.analysis.latents import Latent as Latent
+from rni.analysis.latents import latent as latent
 from rni.analysis.manifold import LinearMap as LinearMap
 from rni.analysis.manifold import current_coordinates as current_coordinates
 from rni.analysis.manifold import current_ratio as current_ratio
@@ -36,6 +41,8 @@ from rni.analysis.selectivity import harmonics as harmonics
 from rni.analysis.selectivity import mixing as mixing
 from rni.analysis.selectivity import rectified_selectivity as rectified_selectivity
 from rni.analysis.selectivity import selectivity_vectors as selectivity_vectors
+from rni.analysis.stationary import FixedPoints as FixedPoints
+from rni.analysis.stationary import fixed_points as fixed_points
 from rni.analysis.summary import analyze as analyze
 from rni.analysis.verdict import Verdict as Verdict
 from rni.analysis.verdict import judge as judge

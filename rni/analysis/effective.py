@@ -190,15 +190,15 @@ def _best(value: Callable[[float], float], start: float) -> float:
 class Memory(NamedTuple):
     """What signals hold of past inputs, judged on samples that no coefficient was fitted on.
 
-    older: of what they hold of all inputs, the part that needs inputs of more than two steps ago. integrals: of what
-    they hold of all but the present input, the part that is in the integrals, at most 1.
+    older: of what they hold of all inputs, the part that needs inputs of more than `recent` steps ago, two by default.
+    integrals: of what they hold of all but the present input, the part that is in the integrals, at most 1.
     """
 
     older: float
     integrals: float
 
 
-def memory(signals: Tensor, inputs: Tensor, fit: Fit) -> Memory:
+def memory(signals: Tensor, inputs: Tensor, fit: Fit, recent: int = RECENT) -> Memory:
     r"""Regression of $v_t$ on $x_t, \ldots, x_{t-k}$ for several k, beside the one on $x_t$ and the integrals $z_t$.
 
     An integral of time constant $\tau$ has $e^{-6/\tau}$ of its variance from inputs of more than two steps ago.
@@ -208,7 +208,7 @@ def memory(signals: Tensor, inputs: Tensor, fit: Fit) -> Memory:
     v, size = signals.double() - started @ fit.gains.T, _sizes(inputs)
     x, z = inputs.double() / size, (fit.integrals(inputs) - started) / size
     trials, time, channels = x.shape
-    most = max(RECENT + 1, min(LAGS, time // 2, trials * time // (8 * channels)))
+    most = max(recent + 1, min(LAGS, time // 2, trials * time // (8 * channels)))
     past = torch.cat([functional.pad(x, (0, 0, k, 0))[:, :time] for k in range(most + 1)], 2)
 
     def explained(columns: Tensor) -> float:
@@ -218,13 +218,13 @@ def memory(signals: Tensor, inputs: Tensor, fit: Fit) -> Memory:
         predicted = b @ torch.linalg.lstsq(a, seen, driver="gelsd").solution
         return 1 - float((new - predicted).square().sum()) / (float((new - seen.mean(0)).square().sum()) or 1.0)
 
-    present, recent, longer = (max(explained(past[..., : (k + 1) * channels]), 0.0) for k in (0, RECENT, most))
+    present, lately, longer = (max(explained(past[..., : (k + 1) * channels]), 0.0) for k in (0, recent, most))
     within = explained(torch.cat([x, z], 2))
-    everything = max(longer, recent, within)
+    everything = max(longer, lately, within)
     if not everything > 1 / (trials * time):
         return Memory(0.0, 0.0)
     held = everything - present
-    return Memory(max(everything - recent, 0.0) / everything, max(within - present, 0.0) / held if held > 0 else 0.0)
+    return Memory(max(everything - lately, 0.0) / everything, max(within - present, 0.0) / held if held > 0 else 0.0)
 
 
 def halves(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rni.analysis.behaviour import Dynamics
 from rni.analysis.verdict import Verdict, percent
 from rni.described import Described, numbers
 
@@ -35,8 +36,7 @@ class _Result(Described):
 
     def to_json(self) -> str:
         """All but the arrays; what is not finite is null."""
-        values = {key: value for key, value in asdict(self).items() if key != "data"}
-        return json.dumps(_finite(values), indent=2)
+        return json.dumps(_plain(asdict(self)), indent=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,9 @@ class Analysis(_Result):
     components, participation: principal components of the currents for 99 % of the variance, and their effective
     number; principal_ratio is r for the first D of them, about the mean. linearity: part of the currents' variance
     that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
-    mixing (several channels): 0 is pure, 1 is even selectivity. data: the arrays behind the figures. form, leak, noise,
-    dt: of the network's step; times: the time constants of the fitted decays, in steps, or in the unit of dt.
+    mixing (several channels): 0 is pure, 1 is even selectivity. dynamics: without inputs. data: the arrays behind the
+    figures. form, leak, noise, dt: of the network's step; times: the time constants of the fitted decays, in steps,
+    or in the unit of dt.
     """
 
     neurons: int
@@ -83,6 +84,7 @@ class Analysis(_Result):
     participation: float
     principal_ratio: float
     linearity: float
+    dynamics: Dynamics
     data: dict[str, np.ndarray] = field(repr=False, compare=False)
 
     @property
@@ -123,6 +125,7 @@ class Analysis(_Result):
             yield f"principal components of the currents: {self.components} for 99 % {effective}; {ratio}"
         if math.isfinite(self.linearity):
             yield f"currents linear in the integrals: {percent(self.linearity)} of the variance"
+        yield from self.dynamics.lines()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +167,9 @@ class RecordingAnalysis(_Result):
         yield f"principal components of the activity: {self.components} for 99 % {effective}"
 
 
-def _finite(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _plain(each) for key, each in value.items() if key != "data" and not isinstance(each, np.ndarray)}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

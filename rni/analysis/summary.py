@@ -11,15 +11,16 @@ from torch import Generator, Tensor, nn
 
 from rni.accuracy import error_by_duration, longest_duration
 from rni.activation import Activation
+from rni.analysis.behaviour import dynamics, feedforward
 from rni.analysis.coding import Coding, coding
-from rni.analysis.effective import LEADING, growth, halves, memory, outliers, principal
+from rni.analysis.effective import LEADING, RECENT, growth, halves, memory, outliers, principal
 from rni.analysis.manifold import current_ratio, null_ratio
 from rni.analysis.readout import Readout, fitted_readout, given_readout, reads
 from rni.analysis.recorded import examine_recording
 from rni.analysis.rest import from_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.samples import given_inputs, require_independent, require_steps
-from rni.analysis.verdict import TOLERANCE, forgotten, judge, time_constant
+from rni.analysis.verdict import TOLERANCE, forgotten, judge, named, percent, time_constant
 from rni.errors import InputError
 from rni.exchange.foreign import Foreign, Reading, interpret
 from rni.exchange.recording import Recording
@@ -84,9 +85,11 @@ def analyze(
     return _examine(given, None if inputs is None else given_inputs(inputs, given.channels), seed)
 
 
-def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
-    net = from_rest(net)
-    known = net.task is not None
+def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
+    noisy = from_rest(given)
+    net, known = replace(noisy, noise=0.0), noisy.task is not None
+    # without loops, what is left of the inputs is the neurons' own leak
+    recent = round(RECENT / float(torch.as_tensor(net.leak).max())) if feedforward(net) else RECENT
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
     if inputs is None:
         trajectories = min(64, max(16, 64_000 // len(held)))
@@ -107,12 +110,9 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         read = given_readout(net, drive)
     else:
         signals = shape.coordinates(currents, LEADING)
-        if net.noise:  # what inputs add: the noise is the same without them
-            alone = torch.stack([nu[:, held] for nu, _ in net.steps(torch.zeros_like(drive))], dim=1)
-            signals = signals - shape.coordinates(alone, LEADING)
         read = fitted_readout(net, drive, signals, activity, held)
     net, task, fit = read.net, read.task, read.fit
-    absent = torch.tensor([not known and forgotten(decay) for decay in task.decays])
+    absent = torch.tensor([not known and forgotten(decay, recent) for decay in task.decays])
 
     generator = _generator(seed)
     tests = _tested(read, absent, _tests(net.channels, inputs, generator))
@@ -130,22 +130,28 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         "outputs": net.outputs(test[:1])[0],
         "targets": task.targets(test[0].double()),
     }
+    found = judge(
+        tests.errors,
+        fit.decays.tolist(),
+        memory(read.signals, drive, fit, recent),
+        signals="outputs" if read.source == "given" else "currents",
+        fitted=not known,
+        silent=not bool((activity != activity[:1, :1]).any()),
+        growth=growth(currents),
+        durations=tests.durations,
+        recent=recent,
+        linearity=coded.linearity,
+        largest=tests.largest,
+    )
+    alone = dynamics(replace(net, noise=noisy.noise), inputs, values=values, seed=seed)
     return Analysis(
-        verdict=judge(
-            tests.errors,
-            fit.decays.tolist(),
-            memory(read.signals, drive, fit),
-            signals="outputs" if read.source == "given" else "currents",
-            fitted=not known,
-            silent=not bool((activity != activity[:1, :1]).any()),
-            growth=growth(currents),
-            durations=tests.durations,
-        ),
+        verdict=named(found, alone, fitted=not known),
+        dynamics=alone,
         neurons=net.neurons,
         activation=repr(net.f),
         form=net.form,
         leak=tuple(net.leak.tolist()) if isinstance(net.leak, Tensor) else net.leak,
-        noise=net.noise,
+        noise=noisy.noise,
         dt=net.dt,
         times=tuple((net.dt or 1.0) * time_constant(decay) for decay in fit.decays.tolist()),
         decays=task.decays,
@@ -169,7 +175,13 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         linearity=coded.linearity,
         populations=coded.populations,
         mixing=coded.mixing,
-        notes=(*net.notes, *_assumed(net, known or inputs is not None), *read.notes, *coded.notes),
+        notes=(
+            *net.notes,
+            *_assumed(net, known or inputs is not None),
+            *_noise(noisy.noise, read, test),
+            *read.notes,
+            *coded.notes,
+        ),
         data={key: value.numpy() for key, value in data.items()},
     )
 
@@ -178,21 +190,28 @@ def _assumed(net: VanillaRNN, told: bool) -> Iterator[str]:
     """What to know of the examination itself; `told`: whether a task or inputs were."""
     if not told:
         yield "tested on N(0, 1) inputs and bursts of ±1: give those it was made for, if others"
-    if net.noise:
-        yield f"with noise of size {net.noise:g} on the state at each step, in all that is measured"
     if net.neurons > HELD:
         yield f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"
+
+
+def _noise(noise: float, read: Readout, test: Tensor) -> Iterator[str]:
+    """What process noise adds, which no other number has in it."""
+    if noise:
+        outputs = replace(read.net, noise=noise).outputs(test)
+        error = float(error_by_duration(outputs, read.task.targets(test.double()), test)[-1].max())
+        yield f"measured without its process noise of {noise:g}; with it, relative error {percent(error)}"
 
 
 class _Tested(NamedTuple):
     """Relative errors by kind of test, duration and channel, not a number in channels without an integral.
 
-    worst: (time, channels), the largest of any kind by duration. durations: the longest sequences within the
-    tolerance on every kind of test, (channels,); limits: the kind that ends each.
+    worst: (time, channels), the largest of any kind by duration. largest: integral that was tested. durations: the
+    longest sequences within the tolerance on every kind of test, (channels,); limits: the kind that ends each.
     """
 
     errors: dict[str, dict[int, tuple[float, ...]]]
     worst: Tensor
+    largest: float
     durations: tuple[int, ...]
     limits: tuple[str, ...]
 
@@ -200,14 +219,17 @@ class _Tested(NamedTuple):
 def _tested(read: Readout, absent: Tensor, tests: Iterator[tuple[str, Tensor]]) -> _Tested:
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
     curves: dict[str, Tensor] = {}  # of the longest sequences of each kind
+    largest = 0.0
     for kind, x in tests:
-        curve = error_by_duration(read.net.outputs(x), read.task.targets(x.double()), x).masked_fill(absent, math.nan)
+        targets = read.task.targets(x.double())
+        largest = max(largest, float(targets.abs().max()))
+        curve = error_by_duration(read.net.outputs(x), targets, x).masked_fill(absent, math.nan)
         errors.setdefault(kind, {})[x.shape[1]] = tuple(curve[-1].tolist())
         curves[kind] = curve
     durations = {kind: longest_duration(curve, TOLERANCE) for kind, curve in curves.items()}
     limits = tuple(min(durations, key=lambda kind, c=c: durations[kind][c]) for c in range(read.net.channels))
     shortest = tuple(durations[kind][c] for c, kind in enumerate(limits))
-    return _Tested(errors, torch.stack(list(curves.values())).amax(0), shortest, limits)
+    return _Tested(errors, torch.stack(list(curves.values())).amax(0), largest, shortest, limits)
 
 
 def _tests(channels: int, inputs: Tensor | None, generator: Generator) -> Iterator[tuple[str, Tensor]]:

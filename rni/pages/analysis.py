@@ -2,7 +2,8 @@
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
+from rni.analysis.behaviour import Dynamics
 from rni.analysis.population import NAMES
 from rni.analysis.results import Analysis, RecordingAnalysis
+from rni.analysis.stationary import Point
 from rni.analysis.verdict import TOLERANCE, percent
 from rni.atomic import write_atomically
 from rni.pages.style import CHANNELS, POPULATIONS, TARGET, legend, panels
@@ -23,17 +26,31 @@ TINY = 1e-300  # so that nothing is divided by 0
 SPECTRUM = 40  # singular values and components shown
 LARGEST = 1e9  # relative error shown
 SHOWN = 3  # channels or coordinates, where each takes a panel
+LISTED, SLOWEST = 8, 2  # fixed points, and modes of each
+MARKERS = {  # size, edge, face
+    "attractor": (7, "black", "black"),
+    "saddle": (7, "black", "#FFFFFF"),
+    "repeller": (7, "black", "#FFFFFF"),
+    "marginal point": (4, "#666666", "#666666"),
+    "slow point": (4, "#666666", "#666666"),
+}
+NAMED = ("blue", "orange")  # the first two colours
 
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Section(NamedTuple):
-    """Panels, embedded one by one so that a narrow page can stack them, and what they show, with LaTeX in dollars."""
+    """Panels, embedded one by one so that a narrow page can stack them, and what they show, with LaTeX in dollars.
+
+    rows: of a table below, with its columns.
+    """
 
     title: str
     images: list[str]
     caption: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
 
 
 def write_page(analysis: Analysis | RecordingAnalysis, path: Path, name: str) -> None:
@@ -67,6 +84,7 @@ def _network(analysis: Analysis) -> dict[str, Any]:
     sections = [
         _decays(analysis.data, analysis.fitted_decays, "outputs" if analysis.readout == "given" else "currents"),
         _dimension(analysis.data, "currents", analysis.components, analysis.outliers),
+        _dynamics(analysis.dynamics),
     ]
     return {
         "subject": f"{analysis.neurons} neurons, {analysis.step}, readout {analysis.readout}.",
@@ -177,6 +195,77 @@ def _dimension(data: Arrays, signals: str, components: int, outliers: int | None
     axes[0].set(xlabel="$k$", ylabel=r"singular value $\sigma_k$ of $W$", ylim=(0, None))
     caption = f"A: singular values of $W$; coloured, those before the largest gap. B: p{text}"
     return Section("Dimension", _embedded(axes), caption)
+
+
+def _dynamics(dynamics: Dynamics) -> Section:
+    flow, found = dynamics.flow, dynamics.fixed_points
+    axes = _panels(2)
+    if len(flow.ticks) == 1:
+        axes[0].axhline(0, color=TARGET, linewidth=0.8)
+        axes[0].plot(flow.ticks[0], flow.speed[:, 0], color=CHANNELS[0])
+        axes[0].set(xlabel=r"$z$", ylabel=r"$F(z) - z$")
+        shown, zero = "The speed along it", "where it is 0"
+    else:
+        (x, y), speed = flow.ticks, flow.speed
+        axes[0].streamplot(x, y, speed[..., 0], speed[..., 1], color=TARGET, linewidth=0.7, arrowsize=0.7, density=1.1)
+        for c in range(2):
+            axes[0].contour(x, y, speed[..., c], levels=[0], colors=CHANNELS[c], linewidths=1.2)
+        axes[0].set(xlabel="$z_1$", ylabel="$z_2$", xlim=x[[0, -1]], ylim=y[[0, -1]])
+        shown, zero = "The flow in it", f"lines, nullclines of $z_1$ ({NAMED[0]}) and $z_2$ ({NAMED[1]})"
+    for point, place in zip(found.points, flow.points, strict=True):
+        size, edge, fill = MARKERS[point.stability]
+        at = place if len(place) == 2 else (place[0], 0.0)
+        axes[0].plot(*at, "o", markersize=size, markeredgecolor=edge, markerfacecolor=fill, zorder=5)
+    angle = np.linspace(0, 2 * np.pi, 200)
+    axes[1].plot(np.cos(angle), np.sin(angle), color=TARGET, linewidth=0.8)
+    for point, values in list(zip(found.points, found.eigenvalues, strict=True))[:SHOWN]:
+        size, edge, fill = MARKERS[point.stability]
+        axes[1].plot(values.real, values.imag, ".", color=edge, alpha=0.5, markersize=4)
+    axes[1].set(xlabel=r"Re $\lambda$", ylabel=r"Im $\lambda$", aspect="equal")
+    whole = dynamics.coordinates <= 2
+    place = (
+        "All of its latent coordinates" if whole else f"The plane with {percent(flow.share)} of the states' variance"
+    )
+    caption = (
+        f"A: {place}. {shown}; {zero}; filled circles, attractors; open ones, unstable points; grey, slow or marginal "
+        "ones. B: eigenvalues of a step at the fixed points; those on the unit circle last, those outside grow. Below, "
+        "cosines of the angles of each input with the left eigenvector, which it drives, and of each output's weights "
+        "with the right one, which it reads."
+    )
+    columns = [
+        "point",
+        "states that settle next to it",
+        r"multiplier $|\lambda|$",
+        "time constant, steps",
+        "period, steps",
+    ]
+    columns += (
+        ["driven by inputs", "seen by outputs"]
+        if found.dt is None
+        else ["in time", "driven by inputs", "seen by outputs"]
+    )
+    rows = [row for point in found.points[:LISTED] for row in _rows(point, found.dt)]
+    return Section("Without inputs", _embedded(axes), caption, columns, rows)
+
+
+def _rows(point: Point, dt: float | None) -> Iterator[list[str]]:
+    """One for each of the slowest modes of a fixed point."""
+    for k, mode in enumerate(point.modes[:SLOWEST]):
+        time = abs(mode.time_constant)
+        yield [
+            "" if k else point.stability,
+            "" if k else percent(point.reached),
+            number(mode.multiplier),
+            _finite(time),
+            _finite(mode.period),
+            *([] if dt is None else [_finite(time * dt)]),
+            "  ".join(f"{cosine:.2f}" for cosine in mode.inputs),
+            "  ".join(f"{cosine:.2f}" for cosine in mode.outputs),
+        ]
+
+
+def _finite(value: float) -> str:
+    return "∞" if math.isinf(value) else number(value)
 
 
 def _linearity(data: Arrays, signals: str, linearity: float) -> Section:
