@@ -35,11 +35,6 @@ def config(tmp_path):
 
 
 @pytest.fixture
-def rni(rni_command):
-    return rni_command
-
-
-@pytest.fixture
 def trained(rni, config, tmp_path):
     assert rni("train", config, "--out", "net.safetensors")[0] == 0
     return tmp_path / "net.safetensors"

@@ -21,11 +21,6 @@ RUN = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 30}, "training": {
 
 
 @pytest.fixture
-def rni(rni_command):
-    return rni_command
-
-
-@pytest.fixture
 def net(tmp_path, small):
     rni.save(small(), tmp_path / "net.safetensors")
     return tmp_path / "net.safetensors"
@@ -135,7 +130,7 @@ def test_a_closed_pipe_loses_no_page_and_says_nothing(rni_command, net, tmp_path
 
 @pytest.mark.parametrize("command", ["analyze", "simulate"])
 def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, monkeypatch, command):
-    def interrupted(*_, **_k):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
@@ -147,7 +142,7 @@ def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, mo
 
 
 def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_path, monkeypatch):
-    def interrupted(*_, **_k):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rni.paper.reproduce.reproduce", interrupted)

@@ -21,7 +21,7 @@ rni --verison
 rni trian run.toml
     trian: no such command; allowed: train, ...; did you mean train?
 rni runs lst
-    lst: no such command; allowed: list, show, remove; did you mean list?
+    lst: no such command; allowed: list, ...; did you mean list?
 rni cite me
     me: unexpected; allowed: see rni cite --help
 

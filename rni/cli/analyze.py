@@ -13,7 +13,7 @@ from rni.cli.lists import numbers
 from rni.cli.specified import said_of_flags
 from rni.errors import InputError
 
-KINDS = ("network", "safetensors", "state dict", "pickle", "arrays")
+KINDS = ("network", "safetensors", "state dict", "pickle", "arrays", "MATLAB file")
 
 
 def analyze(
