@@ -6,8 +6,9 @@ import torch
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Network, Specification, run
+from rni.paper.figure import PROFILES
 from rni.paper.figures import fig6, fig7, fig9, sigmoid, table1
-from rni.paper.trainings import networks
+from rni.paper.trainings import by_the_authors, networks
 from rni.runs.execution import Result
 from rni.weights import Dense
 
@@ -125,33 +126,69 @@ def test_equal_spectra_do_not_vary():
     assert fig7.FIGURE.claims(measured)[-1].verdict == "not reproduced"
 
 
-def test_the_ratio_of_the_table_counts_only_in_networks_that_integrate(one):
+def of_the_paper(seeds=2):
+    """Measurements with the paper's ratios, by both protocols."""
     cells = len(table1.PAPER)
-    measured = {"ratios": np.full((cells, 2), 0.01), "errors": np.full((cells, 2), 0.03), "null": np.full(cells, 20.0)}
+    ratios = np.tile([[mean / 100] for mean, _ in table1.PAPER.values()], seeds)
+    measured = {"ratios": ratios, "errors": np.full((cells, seeds), 0.03), "null": np.full(cells, 20.0)}
+    return measured | {f"authors_{key}": measured[key] for key in ("ratios", "errors")}
 
-    def verdicts(**changes):
-        return [claim.verdict for claim in table1.FIGURE.claims(measured | changes)][:cells]
 
-    assert set(verdicts()) == {"reproduced"}
-    assert set(verdicts(errors=np.full((cells, 2), 0.3))) == {"not reproduced"}
-    ratios = measured["ratios"].copy()
-    ratios[1] = 0.016  # the paper has 1.3 +- 0.1
-    assert verdicts(ratios=ratios).count("not reproduced") == 1
-    assert table1.FIGURE.claims(measured | {"ratios": ratios * 40})[cells].verdict == "not reproduced"
+def broken_in_table(**changes):
+    return failed(table1.FIGURE, of_the_paper() | changes)
+
+
+def test_each_cell_of_the_table_fails_upwards_and_downwards():
+    assert broken_in_table() == set()
+    for k, ((activation, loss, channels), (_, deviation)) in enumerate(table1.PAPER.items()):
+        for sign in (-1, 1):
+            ratios = of_the_paper()["authors_ratios"].copy()
+            ratios[k] += sign * 0.0199 * deviation
+            assert f"{activation}-{loss}-{channels}" not in broken_in_table(authors_ratios=ratios)
+            ratios[k] += sign * 0.0002 * deviation
+            assert f"{activation}-{loss}-{channels}" in broken_in_table(authors_ratios=ratios)
+
+
+def test_the_ratio_of_the_table_counts_only_in_networks_that_integrate():
+    cells = {f"{activation}-{loss}-{channels}" for activation, loss, channels in table1.PAPER}
+    assert broken_in_table(authors_errors=np.full((12, 2), 0.6)) == cells
+    assert broken_in_table(errors=np.full((12, 2), 0.3)) == {"our-protocol"}
+    assert broken_in_table(ratios=1.5 * of_the_paper()["ratios"]) == {"null-model", "our-protocol"}
+    assert broken_in_table(ratios=0.01 * of_the_paper()["ratios"]) == set()  # flatter is no fault in a row of our own
+
+
+def test_the_quotient_of_activations_is_the_tables_own():
+    ratios = of_the_paper()["authors_ratios"].copy()
+    ratios[6:] *= 2
+    assert "sigmoid-against-relu" in broken_in_table(authors_ratios=ratios)
+    ratios[6:] /= 4
+    assert "sigmoid-against-relu" in broken_in_table(authors_ratios=ratios)
+
+
+def test_the_quick_profile_has_our_protocol_alone():
+    nothing = np.empty((12, 0))
+    measured = of_the_paper() | {"authors_ratios": nothing, "authors_errors": nothing}
+    verdicts = [claim.verdict for claim in table1.FIGURE.claims(measured)]
+    assert verdicts.count("not tested in this profile") == 13
+    assert verdicts.count("reproduced") == 2
+    assert not any(table1.theirs(TINY).values())
+    assert len(table1.table(of_the_paper()).rows) - len(table1.table(measured).rows) == 4
 
 
 def test_a_trained_network_keeps_its_currents_in_the_manifold_and_an_untrained_one_does_not(two):
-    ratio, error, _ = table1.examine(two.network)
-    wild, far, _ = table1.examine(altered(two, untrain).network)
+    ratio, error = table1.examine(two.network)
+    wild, far = table1.examine(altered(two, untrain).network)
     assert ratio < 0.25 < 1 < wild
     assert error < 0.1 < far
 
 
 def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
+    paper = PROFILES["paper"]
     for activation, loss, channels in table1.PAPER:
-        for specification in networks(TINY, activation, loss, channels):
-            assert specification.network.activation.name == activation
-            assert (specification.training.loss.name, len(specification.task.decays)) == (loss, channels)
+        for protocol in (networks, by_the_authors):
+            for specification in protocol(paper, activation, loss, channels):
+                assert specification.network.activation.name == activation
+                assert (specification.training.loss.name, len(specification.task.decays)) == (loss, channels)
 
 
 def test_accuracy_against_size_duration_and_decay_can_fail(measured):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from rni.paper.figures.table1 import PAPER
 from rni.theory.averaged import averaged_gradient, averaged_hessian, averaged_loss, linear_problem, moment_jacobian
 from rni.theory.channels import multiplexed
 from rni.theory.conditions import is_generalizing_integrator
@@ -387,6 +388,13 @@ def test_relu_left_overlap():
         assert (sign * d @ part).item() == pytest.approx(part.square().sum().item())
         assert part.square().sum().item() == pytest.approx(0.5, abs=0.05)
         assert (d * part).square().sum() < 0.01
+
+
+def test_sigmoid_quotient():
+    columns = {(loss, channels) for _, loss, channels in PAPER}
+    quotients = [PAPER["sigmoid", *column][0] / PAPER["relu", *column][0] for column in columns]
+    assert (min(quotients), max(quotients)) == (pytest.approx(1.975, abs=0.01), pytest.approx(25.7, abs=0.01))
+    assert not all(2 <= quotient <= 10 for quotient in quotients)
 
 
 def test_learning_rate_from_the_printed_hessian_is_at_the_edge_of_stability():
