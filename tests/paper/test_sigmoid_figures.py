@@ -200,23 +200,33 @@ def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
 
 def test_accuracy_against_size_duration_and_decay_can_fail(measured):
     measured = measured[sigmoid]
-    assert measured["size_errors"].shape == (3, 1)
+    assert measured["size_errors"].shape == (2, 3, 1)
 
     def verdicts(**changes):
         claims = sigmoid.FIGURE.claims(measured | changes)
         return {claim.id.partition(".")[2]: claim.verdict for claim in claims}
 
-    sizes = measured["sizes"][:, None].astype(float)
-    noise = np.array([[1.01], [0.98], [1.01]])
-    for power, verdict in ((-0.5, "reproduced"), (-0.2, "not reproduced"), (-1.0, "not reproduced")):
-        assert verdicts(size_errors=noise * sizes**power)["size"] == verdict
+    def of_size(trained, designed, begun=1.05):
+        sizes = measured["sizes"][:, None].astype(float)
+        noise = np.array([[1.01], [0.98], [1.01]])
+        whole = noise * sizes**trained
+        errors = {"size_errors": np.stack([begun * whole, whole]), "design_errors": noise * sizes**designed}
+        return verdicts(**errors)["size"]
+
+    assert of_size(-0.5, -0.5) == "reproduced"
+    assert {of_size(-0.2, -0.5), of_size(-1.0, -0.5), of_size(-0.5, 0.0), of_size(-0.5, -0.5, 1.5)} == {
+        "not reproduced"
+    }
     assert verdicts()["duration"] == "reproduced"
     growing = measured["duration_errors"] * np.linspace(1, 3, len(sigmoid.DURATIONS))
     assert verdicts(duration_errors=growing)["duration"] == "not reproduced"
-    poor = np.array([[0.02, 0.02, 1e-5]] * 3 + [[0.5, 0.05, 1e-5], [1.0, 0.2, 1e-5]])
-    assert verdicts(decay_errors=poor)["decay"] == verdicts(decay_errors=poor)["decay-range"] == "reproduced"
-    flat = np.full((5, 3), 0.02)
-    assert verdicts(decay_errors=flat)["decay"] == verdicts(decay_errors=flat)["decay-range"] == "not reproduced"
+    poor = np.array([[0.05, 0.02, 0.02, 1e-5]] * 3 + [[0.5, 0.5, 0.05, 1e-5], [1.0, 1.0, 0.2, 1e-5]])
+    decays = ("decay", "decay-either-loss", "decay-range")
+    assert {verdicts(decay_errors=poor)[name] for name in decays} == {"reproduced"}
+    flat = np.full((5, 4), 0.02)
+    assert {verdicts(decay_errors=flat)[name] for name in decays} == {"not reproduced"}
+    one_sided = np.where(np.arange(4) == 1, flat, poor)
+    assert [verdicts(decay_errors=one_sided)[name] for name in decays[:2]] == ["reproduced", "not reproduced"]
 
 
 def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
