@@ -140,6 +140,13 @@ def of_the_paper(seeds=2):
     return measured | {f"authors_{key}": measured[key] for key in ("ratios", "square_ratios", "errors")}
 
 
+def test_a_cell_of_fewer_seeds_is_judged_by_those_it_has():
+    ratios = of_the_paper()["ratios"].copy()
+    ratios[:, 1] = np.nan
+    assert broken_in_table(authors_square_ratios=ratios, authors_ratios=ratios) == set()
+    assert "nan" not in str(table1.table(of_the_paper() | {"authors_square_ratios": 100 * ratios}))
+
+
 def broken_in_table(**changes):
     return failed(table1.FIGURE, of_the_paper() | changes)
 

@@ -41,7 +41,7 @@ THEIRS = (
     "sequences of 10 steps for two; Adam on the proxy, with the current term averaged over neurons; decoders trained "
     "for sigmoids, which are (5, 0) on the proxy for D = 3 and 5"
 )
-SMALLER = "fewer sequences (32; 8 for sigmoids of two channels) and points (64), evenly spread"
+SMALLER = "fewer sequences (32; 128 and 8 for ReLU and sigmoids of two channels) and points (32 and 64), evenly spread"
 FLATTER = (
     "smaller batches (16 or 32) and, on the proxy, 32 points, evenly spread; warm-up of the rate for ReLU networks on "
     "the batch loss; plain descent instead of Adam for ReLU networks on the proxy, which leaves almost no bulk; the "
@@ -81,11 +81,17 @@ def root_mean_square_ratio(net: Network, directions: Tensor, inputs: Tensor) -> 
 
 
 def measure(runs: Runs, profile: Profile) -> Measured:
-    """Ratios of mean norms and of root mean squares, and errors, by both protocols: each (cells, seeds)."""
+    """Ratios of mean norms and of root mean squares, and errors, by both protocols: each (cells, seeds).
+
+    Not a number where a cell has fewer seeds than others.
+    """
     measured: Measured = {"null": np.array([null_ratio(profile.neurons, channels) for *_, channels in PAPER])}
     for name, protocol in (("authors_", theirs), ("", ours)):
-        cells = [[examine(runs[s].network) for s in several] for several in protocol(profile).values()]
-        found = np.moveaxis(np.array(cells).reshape(len(PAPER), -1, 3), 2, 0)
+        cells = protocol(profile).values()
+        found = np.full((3, len(PAPER), max(map(len, cells))), np.nan)
+        for k, several in enumerate(cells):
+            for seed, specification in enumerate(several):
+                found[:, k, seed] = examine(runs[specification].network)
         measured |= {name + key: each for key, each in zip(("ratios", "square_ratios", "errors"), found, strict=True)}
     return measured
 
@@ -183,13 +189,13 @@ def _range(column: tuple[str, int]) -> tuple[float, float]:
 
 
 def _means(values: np.ndarray) -> dict[Cell, float]:
-    return dict(zip(PAPER, values.mean(1).tolist(), strict=True))
+    return dict(zip(PAPER, np.nanmean(values, axis=1).tolist(), strict=True))
 
 
 def _against_null(measured: Measured) -> dict[str, float]:
     ratios = np.concatenate([measured["authors_ratios"], measured["ratios"]], axis=1)
     parts = ratios / measured["null"][:, None]
-    return {"largest r": float(ratios.max()), "largest part of the null value": float(parts.max())}
+    return {"largest r": float(np.nanmax(ratios)), "largest part of the null value": float(np.nanmax(parts))}
 
 
 def _name(cell: Cell) -> str:
@@ -212,7 +218,7 @@ def table(measured: Measured) -> Table:
             if measured[f"{key}ratios"].shape[1]:
                 ratios, errors = 100 * measured[key + of], 100 * measured[f"{key}errors"]
                 rows.append(Row(f"{name}: {protocol}", [_value(ratios[k]) for k in ks], strong=True))
-                rows.append(Row("error of its outputs", [f"{errors[k].mean():.2g} %" for k in ks]))
+                rows.append(Row("error of its outputs", [f"{np.nanmean(errors[k]):.2g} %" for k in ks]))
     null = [f"{100 * measured['null'][places[('relu', *column)]]:.0f}" for column in COLUMNS]
     columns = [f"{loss}, $D = {channels}$" for loss, channels in COLUMNS]
     return Table(r"$100\,r$", columns, [*rows, Row("all directions alike", null)])
@@ -242,6 +248,7 @@ def draw(measured: Measured) -> Drawing:
 
 
 def _value(samples: np.ndarray) -> str:
+    samples = samples[np.isfinite(samples)]
     digits = 2 if samples.mean() >= 0.1 else 4
     deviation = f" ± {samples.std(ddof=1):.{digits}f}" if len(samples) > 1 else ""
     return f"{samples.mean():.{digits}f}{deviation}"
