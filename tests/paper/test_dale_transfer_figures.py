@@ -143,9 +143,9 @@ def fewer_sequences():
 
 @pytest.fixture(scope="module")
 def transfer(runs):
-    batch, first = fig19.specification(TINY, "batch"), fig19.specification(TINY)
-    known = {each: runs[each] for each in fig19.integrators(TINY)}
-    return fig19.FIGURE.measure(known | {batch: known[first]}, TINY)
+    """With the network of the proxy loss, which trains sooner, for those of the batch loss too."""
+    proxy = runs[fig19.specification(TINY, "proxy")]
+    return fig19.FIGURE.measure(dict.fromkeys(fig19.FIGURE.runs(TINY), proxy), TINY)
 
 
 def test_a_head_on_a_small_integrator_decides_by_context(transfer):
@@ -158,7 +158,7 @@ def test_a_head_on_a_small_integrator_decides_by_context(transfer):
 
 def test_a_network_that_does_not_integrate_supports_no_decision():
     random = {each: Result(each, untrained(each), []) for each in fig19.FIGURE.runs(TINY)}
-    assert failed(fig19.FIGURE, fig19.FIGURE.measure(random, TINY)) == {"context", "mixed-activity", "boundaries"}
+    assert failed(fig19.FIGURE, fig19.FIGURE.measure(random, TINY)) >= {"context", "mixed-activity", "boundaries"}
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,12 @@ def test_a_network_that_does_not_integrate_supports_no_decision():
         ("currents_accuracy", np.array([0.9, 0.9]), "mixed-activity"),
         ("integrals_accuracy", np.array([0.9, 0.9]), "mixed-activity"),
         ("random_accuracy", np.array([0.9, 0.9]), "mixed-activity"),
-        ("batch_accuracy", np.array([0.9, 0.9]), "any-training"),
+        ("proxy_accuracy", np.array([0.9, 0.9]), "any-training"),
+        ("descended_accuracy", np.array([[0.9, 0.9], [0.9, 0.9]]), "descent"),
     ],
 )
 def test_each_claim_on_transfer_can_fail_alone(transfer, key, value, broken):
-    good = transfer | {"accuracy": np.full((2, 2), 0.96), "batch_accuracy": np.array([0.95, 0.95])}
-    good |= {"currents_accuracy": np.array([0.75, 0.75])}
+    good = transfer | {"accuracy": np.full((2, 2), 0.96), "proxy_accuracy": np.array([0.95, 0.95])}
+    good |= {"currents_accuracy": np.array([0.75, 0.75]), "descended_accuracy": np.full((2, 2), 0.95)}
     assert failed(fig19.FIGURE, good) == set()
     assert failed(fig19.FIGURE, good | {key: value}) == {broken}

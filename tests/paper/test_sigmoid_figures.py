@@ -7,7 +7,7 @@ from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Network, Specification, run
 from rni.paper.figure import PROFILES
-from rni.paper.figures import fig6, fig7, fig9, sigmoid, table1
+from rni.paper.figures import fig6, fig7, fig9, robust, sigmoid, table1
 from rni.paper.trainings import by_the_authors, networks
 from rni.runs.execution import Result
 from rni.weights import Dense
@@ -59,7 +59,7 @@ def violated(figure, result):
 @pytest.fixture(scope="module")
 def measured(one, two):
     """What figures measure of trained networks."""
-    networks = {fig6: one, fig9: two, sigmoid: one}
+    networks = {fig6: one, fig9: two, sigmoid: one, robust: two}
     return {module: module.FIGURE.measure(Same(result), TINY) for module, result in networks.items()}
 
 
@@ -90,6 +90,35 @@ def test_the_batch_loss_has_to_be_less_accurate(measured):
         return fig9.FIGURE.claims(measured[fig9] | {"errors": np.stack([proxy, batch * proxy])})[1].verdict
 
     assert [verdict(2.0), verdict(0.5), verdict(100.0)] == ["reproduced", "not reproduced", "not reproduced"]
+
+
+ROBUST = {"start", "slope-and-threshold", "thresholds", "batch-and-proxy", "adam"}
+
+
+def test_networks_that_are_alike_are_robust_and_untrained_ones_are_not(measured, two):
+    assert failed(robust.FIGURE, measured[robust]) == set()
+    assert violated(robust.FIGURE, altered(two, untrain)) == ROBUST
+
+
+@pytest.mark.parametrize(
+    ("network", "claims"),
+    [
+        (robust.START, {"start"}),
+        (robust.SHAPES[2], {"slope-and-threshold"}),
+        (robust.SPREAD, {"thresholds"}),
+        ("sigmoid, batch", {"batch-and-proxy"}),
+        ("ReLU, proxy", {"batch-and-proxy"}),
+        (robust.ADAM, {"adam"}),
+    ],
+)
+def test_each_claim_on_robustness_fails_by_its_own_networks(measured, network, claims):
+    measured = measured[robust]
+    place = list(measured["names"]).index(network)
+    for change in ((1, 1.5), (3, 0.5), (0, 0.9)):
+        values = measured["values"].copy()
+        values[place, change[0]] = change[1]
+        expected = claims if (network, change[0]) != (robust.ADAM, 3) else set()  # which is not asked of Adam
+        assert failed(robust.FIGURE, measured | {"values": values}) == expected
 
 
 class Spectra:
@@ -242,6 +271,6 @@ def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
     assert sigmoid.capacity(net) == pytest.approx(net.readout(positive.T).item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("module", [fig6, fig9, sigmoid])
+@pytest.mark.parametrize("module", [fig6, fig9, sigmoid, robust])
 def test_figures_draw_what_was_measured(module, measured):
     assert all(axis.has_data() for axis in module.FIGURE.draw(measured[module]).axes)
