@@ -75,6 +75,24 @@ def test_the_page_says_what_differs_from_the_authors_and_which_criterion_was_mov
         assert page.count(shown) == 2  # in the list of all claims and under the figure
 
 
+def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
+    outcome = Outcome(all_figures()["table1"], [])
+    values = np.full((12, 2), 0.01)
+    keys = [name + key for name in ("authors_", "") for key in ("ratios", "square_ratios", "errors")]
+    outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
+    judge(outcome)
+    write_figure(outcome, tmp_path)
+    page = write_report([outcome], tmp_path, summary()).read_text()
+    article = page[page.index('<article id="table1">') :].partition("</article>")[0]
+    assert re.findall(r'<th scope="row">(ReLU[^<]*)', article) == [
+        "ReLU: paper",
+        "ReLU: the authors’ protocol",
+        "ReLU: our protocol",
+    ]
+    assert article.count("<td>1.00 ± 0.00</td>") == 24
+    assert "<img" not in article
+
+
 def test_the_same_measurements_give_the_same_files(report, tmp_path):
     figure = all_figures()["fig1"]
     again = Outcome(figure, [], figure.measure({}, PROFILES["quick"]))
