@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import LogLocator, NullLocator
 
 from rni.analysis import current_ratio, linear_map, mixing, null_ratio, relative_error, svd
 from rni.inputs import bursts
@@ -185,18 +186,25 @@ def _rows(measured: Measured) -> list[tuple[str, np.ndarray]]:
 
 
 def draw(measured: Measured) -> Drawing:
-    labels = ("relative error (%)", r"$\sigma_2 / \sigma_3$", "$r$", "unexplained by a line", "mixing index")
+    labels = ("relative error (%)", r"$\sigma_2 / \sigma_3$", "$r$", "not linear (%)", "mixing index")
     drawing, axes = panels(len(MEASURES), width=2.3, height=3.8, sharey=True)
     names = [str(name) for name in measured["names"]]
     places = -np.arange(len(names))
-    columns = measured["values"].T * np.array([[100], [1], [1], [-1], [1]]) + np.array([[0], [0], [0], [1], [0]])
+    error, gap, r, linear, mixed = measured["values"].T
+    columns = (100 * error, gap, r, 100 * (1 - linear), mixed)
     for axis, column, label in zip(axes, columns, labels, strict=True):
         colours = [CHANNELS[0] if "ReLU" in name else CHANNELS[1] for name in names]
         axis.scatter(column, places, c=colours, s=22)
-        axis.set(xlabel=label, xscale="linear" if label == "mixing index" else "log")
+        axis.set(xlabel=label)
+        if label != "mixing index":
+            axis.set_xscale("log")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 3) if column.max() < 20 * column.min() else (1,)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_locator(NullLocator())
+            axis.set_xlim(column.min() / 1.5, column.max() * 1.5)
         axis.grid(axis="y", color="0.92")
     axes[1].axvline(2, color=THEORY, linestyle=":")
-    axes[3].axvline(0.02, color=THEORY, linestyle=":")
+    axes[3].axvline(2, color=THEORY, linestyle=":")
     axes[4].axvline(2**0.5 - 1, color=THEORY, linestyle=":")
     axes[0].set_yticks(places, labels=names)
     return drawing
@@ -211,7 +219,7 @@ FIGURE = Figure(
     r"protocol (proxy loss, from $W = 0$, slope 50, threshold 0.1) and others that differ from it in one respect, and "
     r"ReLU networks by both losses and both optimisers. A: relative error on structured sequences. B: second over "
     r"third singular value; dotted: 2. C: currents outside of the manifold. D: part of the squared currents that "
-    r"is not linear in the integrals; dotted: 0.02. E: mean mixing index; dotted: directions spread evenly.",
+    r"is not linear in the integrals; dotted: 2 %. E: mean mixing index; dotted: directions spread evenly.",
     runs=lambda profile: [*sigmoids(profile).values(), *relus(profile).values()],
     measure=measure,
     claims=claims,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 from torch import Tensor
 
 from rni.analysis import relative_error
@@ -26,12 +26,12 @@ SEEDS = 2
 
 
 def sizes(profile: Profile) -> tuple[int, ...]:
-    return (200, 400, 600) if profile.quick else (250, 500, 1000)
+    return (200, 300, 450) if profile.quick else (250, 500, 1000)
 
 
 def lengths(profile: Profile) -> tuple[int, int]:
     """Steps of training: half of the authors', to see whether it is at its end, and theirs."""
-    return (1250, 2500) if profile.quick else (2500, 5000)
+    return (750, 1500) if profile.quick else (2500, 5000)
 
 
 def by_size(profile: Profile) -> list[list[list[Specification]]]:
@@ -59,7 +59,9 @@ def by_decay(profile: Profile) -> list[list[Specification]]:
 
     return [
         [
-            specification(decay, "sigmoid", factored(profile), **descent, loss="batch", steps=3000),
+            specification(
+                decay, "sigmoid", factored(profile), **descent, loss="batch", steps=1500 if profile.quick else 3000
+            ),
             specification(decay, "sigmoid", **adam, steps=2000),
             specification(decay, "sigmoid", **adam, steps=2000, bounds=[RANGE]),
             specification(decay, "relu", stop_loss=1e-9),
@@ -218,7 +220,9 @@ def draw(measured: Measured) -> Drawing:
     size.set(xlabel="neurons $n$", ylabel="relative error (%)", xscale="log", yscale="log")
     size.set_xticks(n, labels=[str(k) for k in n])
     size.xaxis.set_minor_locator(NullLocator())
-    size.yaxis.set_minor_formatter("{x:g}")
+    size.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    size.yaxis.set_major_formatter("{x:g}")
+    size.yaxis.set_minor_locator(NullLocator())
     legend(size)
     time.plot(DURATIONS, 100 * measured["duration_errors"].T, color=CHANNELS[0], alpha=0.4)
     time.plot(DURATIONS, 100 * measured["duration_errors"].mean(0), "o-", color=CHANNELS[0])
