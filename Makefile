@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow check reproduce bench chaos explorer clean
+.PHONY: setup test test-slow check mutants reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -34,6 +34,10 @@ bench: setup
 
 chaos: setup
 	$(BIN)/python -m tests.chaos --out docs/chaos.md
+
+# which small mistakes in the mathematics the tests see
+mutants: setup
+	$(BIN)/python -m tests.mutation
 
 # the page of `rni explore`, from its sources; needs node, which users of the package do not
 explorer:

@@ -1,5 +1,6 @@
 """Designed integrators against their goals, and against what people use today."""
 
+import importlib
 import time
 from importlib.util import find_spec
 
@@ -11,7 +12,7 @@ import rni
 from bench.measuring import DECAYS as RELU_DECAYS
 from bench.measuring import Lines
 from rni.analysis import relative_error, robustness
-from rni.analysis.robustness import noisy_weights
+from rni.analysis.perturbations import noisy_weights
 from rni.inputs import bursts, white_noise
 
 DURATION, TRAJECTORIES = 2000, 16
@@ -49,7 +50,7 @@ def goals(neurons: int) -> Lines:
 
 def nengo_error(decays: tuple[float, ...], neurons: int, regularisation: float) -> tuple[float, float]:
     """One ensemble that represents all integrals and feeds them back, decayed, through one step of delay."""
-    import nengo
+    nengo = importlib.import_module("nengo")  # not a dependency
 
     nengo.rc["decoder_cache"]["enabled"] = "False"
     task, inputs = rni.Integration(decays), noise(len(decays))
@@ -137,8 +138,7 @@ def disturbed(networks: dict[int, rni.Network]) -> Lines:
     yield "| network | undisturbed | 1 % noise on W | added by it | 1 % silenced | 1 % noise on states | norm of W |"
     yield "|---|---|---|---|---|---|---|"
     for channels, other in networks.items():
-        vectors = {"encoders": other.encoders, "decoders": other.decoders}
-        made = rni.design(other.task, other.neurons, **vectors).network
+        made = rni.design(other.task, other.neurons, encoders=other.encoders, decoders=other.decoders).network
         for name, net in (("designed", made), ("trained", other)):
             report = robustness(net, (0.01,), draws=8)
             values = (report.undisturbed, report.weights[0.01], cost_of_noise(net))

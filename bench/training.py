@@ -1,6 +1,6 @@
 """One training at 1000 neurons, against the same experiment written the plain way."""
 
-from collections import Counter
+from collections import defaultdict
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from bench.measuring import (
     ours,
     straightforward,
 )
+from rni.runs.execution import Result
 
 NEURONS, DURATION = 1000, 3
 WHOLE = {  # trainings from start to end
@@ -67,7 +68,7 @@ def reduced_step(steps: int = 2000) -> tuple[float, float]:
 
 def whole_training(changes: dict[str, Any]) -> tuple[float, rni.Analysis, int]:
     spec = specification(**changes)
-    results = []
+    results: list[Result] = []
     took = milliseconds(lambda: results.append(rni.run(spec)), before=0, seconds=0.01) / 1e3
     return took, rni.analyze(results[0].network), len(results[0].losses)
 
@@ -81,7 +82,7 @@ def operators(kind: str, batch: int) -> dict[str, float]:
     with profile(activities=[ProfilerActivity.CPU]) as measured:
         for _ in range(count):
             step()
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     for event in measured.key_averages():
         name = event.key.removeprefix("aten::")
         found[KINDS.get(name, "the rest")] += event.self_cpu_time_total / 1e3 / count
@@ -96,20 +97,21 @@ KINDS |= dict.fromkeys(("randn", "normal_", "rand", "uniform_"), "drawing")
 def against_the_plain_way() -> Lines:
     yield "| step | ms | of the product's rate | memory, GB | steps | in all, s | faster |"
     yield "|---|---|---|---|---|---|---|"
-    took, used = alone(plain_step)
-    whole = took * AUTHORS_STEPS / 1e3
+    plain = alone(plain_step)
+    whole = plain[0] * AUTHORS_STEPS / 1e3
 
-    def row(name: str, took: float, used: float, steps: int, batch: int = 0) -> str:
+    def row(name: str, measured: tuple[float, float], steps: int, batch: int = 0) -> str:
+        took, used = measured
         rate = f"{1e3 * operations(batch) / took / alone(product_rate, batch):.0%}" if batch else "-"
         total = took * steps / 1e3
         return f"| {name} | {took:.3g} | {rate} | {used:.2f} | {steps} | {total:.3g} | {whole / total:.0f} |"
 
-    yield row(f"plain PyTorch, batch {AUTHORS_BATCH}", took, used, AUTHORS_STEPS, AUTHORS_BATCH)
-    yield row(f"dense, batch {AUTHORS_BATCH}", *alone(our_step, "dense", AUTHORS_BATCH), AUTHORS_STEPS, AUTHORS_BATCH)
+    yield row(f"plain PyTorch, batch {AUTHORS_BATCH}", plain, AUTHORS_STEPS, AUTHORS_BATCH)
+    yield row(f"dense, batch {AUTHORS_BATCH}", alone(our_step, "dense", AUTHORS_BATCH), AUTHORS_STEPS, AUTHORS_BATCH)
     for batch, steps in ((32, 5000), (16, 3500)):
-        yield row(f"dense, batch {batch}", *alone(our_step, "dense", batch), steps, batch)
-        yield row(f"low-rank, batch {batch}", *alone(our_step, "lowrank", batch), steps)
-    yield row("reduced (linear network, averaged loss)", *alone(reduced_step), AUTHORS_STEPS)
+        yield row(f"dense, batch {batch}", alone(our_step, "dense", batch), steps, batch)
+        yield row(f"low-rank, batch {batch}", alone(our_step, "lowrank", batch), steps)
+    yield row("reduced (linear network, averaged loss)", alone(reduced_step), AUTHORS_STEPS)
 
 
 def to_the_end() -> Lines:

@@ -4,8 +4,8 @@ from . import activation, analysis, inputs, losses, task, theory, training, tran
 from .analysis import Analysis, RecordingAnalysis, analyze
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
-from .exchange import Recording, VanillaRNN, load, save
-from .losses import AveragedLoss, BatchLoss, ProxyLoss, ReLUProxyLoss
+from .exchange import NetworkFile, Recording, VanillaRNN, load, read, save
+from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, ReLUProxyLoss
 from .network import Network
 from .pages import explore
 from .runs.execution import run
@@ -25,6 +25,8 @@ __all__ = [
     "InputError",
     "Integration",
     "Network",
+    "NetworkFile",
+    "OwnLoss",
     "Polished",
     "ProxyLoss",
     "ReLUProxyLoss",
@@ -42,6 +44,7 @@ __all__ = [
     "load",
     "losses",
     "polish",
+    "read",
     "run",
     "save",
     "task",

@@ -11,7 +11,7 @@ from rni.network import Network
 @torch.no_grad()
 def relative_error(net: Network, inputs: Tensor) -> Tensor:
     r"""$\sqrt{\langle (y - \bar y)^2 \rangle / \langle \bar y^2 \rangle}$ by channel: (channels,)."""
-    outputs, targets = net.outputs(inputs.to(net.encoders)), net.task.targets(inputs.double())
+    outputs, targets = net.outputs(inputs), net.task.targets(inputs.double())
     return error_by_duration(outputs, targets, inputs)[-1]
 
 

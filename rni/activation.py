@@ -6,6 +6,9 @@ network. Besides its value it gives its derivative, which the hand-written gradi
 
 import copy
 from collections.abc import Callable
+from importlib import import_module
+from operator import attrgetter
+from types import BuiltinFunctionType
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -14,6 +17,8 @@ from torch import Generator, Tensor, nn
 
 from rni.errors import InputError
 from rni.part import Choice, Family, Part, Positive
+
+SLOPE, THRESHOLD, EXPONENT = 50.0, 0.1, 2.0
 
 
 class Activation(nn.Module):
@@ -79,14 +84,17 @@ class ReLU(Activation):
         return currents.sign().add_(1).mul_(0.5)
 
 
+HOMOGENEOUS = (Linear.name, ReLU.name)  # f(a x) = a f(x) for a > 0: integrals of any size are alike
+
+
 class Sigmoid(_Parametrised):
-    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's 50 and 0.1)."""
+    r"""$f(\nu) = 1 / (1 + e^{-k(\nu - \theta)})$, slope k and threshold $\theta$ (the paper's by default)."""
 
     name = "sigmoid"
     slope: Tensor
     threshold: Tensor
 
-    def __init__(self, slope: float | Tensor = 50.0, threshold: float | Tensor = 0.1):
+    def __init__(self, slope: float | Tensor = SLOPE, threshold: float | Tensor = THRESHOLD):
         super().__init__(slope=slope, threshold=threshold)
 
     def forward(self, currents: Tensor) -> Tensor:
@@ -115,7 +123,7 @@ class Softplus(_Parametrised):
     name = "softplus"
     slope: Tensor
 
-    def __init__(self, slope: float | Tensor = 50.0):
+    def __init__(self, slope: float | Tensor = SLOPE):
         super().__init__(slope=slope)
         if not bool(self.slope.all()):
             raise InputError("softplus.slope: 0; allowed: any other number")
@@ -134,7 +142,7 @@ class RectifiedPower(_Parametrised):
     name = "rectified_power"
     exponent: Tensor
 
-    def __init__(self, exponent: float | Tensor = 2.0):
+    def __init__(self, exponent: float | Tensor = EXPONENT):
         super().__init__(exponent=exponent)
         if not bool((self.exponent > 1).all()):
             raise InputError(f"rectified_power.exponent: {float(self.exponent.min()):g}; allowed: above 1")
@@ -147,7 +155,7 @@ class RectifiedPower(_Parametrised):
 
 
 class Elementwise(Activation):
-    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file can't hold one: it has no name."""
+    """Any elementwise torch function, e.g. `Elementwise(torch.sin)`. A network file names the place it is found at."""
 
     name = "elementwise"
 
@@ -157,6 +165,31 @@ class Elementwise(Activation):
 
     def forward(self, currents: Tensor) -> Tensor:
         return self.function(currents)
+
+
+def place(f: Activation) -> str:
+    """Where an activation of one's own is found, "module:name", for a file, which never holds code."""
+    thing: Any = f.function if isinstance(f, Elementwise) else type(f)
+    builtin = isinstance(thing, BuiltinFunctionType)  # of torch, whose qualified names can't be imported
+    module, name = getattr(thing, "__module__", ""), getattr(thing, "__name__" if builtin else "__qualname__", "")
+    try:
+        if at(f"{module}:{name}") is thing and (isinstance(f, Elementwise) or not [*f.parameters(), *f.buffers()]):
+            return f"{module}:{name}"
+    except InputError:
+        pass
+    raise InputError(
+        f"activation: {f!r}; allowed in a file: {', '.join(ACTIVATIONS.parts)}, a function at the top of a module that "
+        "can be imported, or one added to rni.activation.ACTIVATIONS"
+    )
+
+
+def at(place: str) -> Any:
+    """What is at "module:name", by importing the module."""
+    module, _, name = place.partition(":")
+    try:
+        return attrgetter(name)(import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"activation: {place}, not found ({error}); allowed: a place that can be imported") from None
 
 
 class Normal(Part):
@@ -196,8 +229,8 @@ class ReLUPart(ActivationPart):
 
 @ACTIVATIONS.add("sigmoid")
 class SigmoidPart(ActivationPart):
-    slope: Positive | Normal = 50.0
-    threshold: float | Normal = 0.1
+    slope: Positive | Normal = SLOPE
+    threshold: float | Normal = THRESHOLD
     makes = Sigmoid
 
 
@@ -208,13 +241,13 @@ class TanhPart(ActivationPart):
 
 @ACTIVATIONS.add("softplus")
 class SoftplusPart(ActivationPart):
-    slope: Positive | Normal = 50.0
+    slope: Positive | Normal = SLOPE
     makes = Softplus
 
 
 @ACTIVATIONS.add("rectified_power")
 class RectifiedPowerPart(ActivationPart):
-    exponent: Annotated[float, Field(gt=1)] | Normal = 2.0
+    exponent: Annotated[float, Field(gt=1)] | Normal = EXPONENT
     makes = RectifiedPower
 
 

@@ -1,4 +1,7 @@
-r"""The network (section 2): $\nu_t = W(h_{t-1} + \sum_c x_{c,t} e_c)$, $h_t = f(\nu_t)$, $y_{c,t} = d_c \cdot h_t$."""
+r"""The network (section 2): $\nu_t = W(h_{t-1} + \sum_c x_{c,t} e_c)$, $h_t = f(\nu_t)$, $y_{c,t} = d_c \cdot h_t$.
+
+With a leak $\alpha < 1$, beyond the paper: $h_t = (1-\alpha)\,h_{t-1} + \alpha f(\nu_t)$.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
@@ -17,7 +20,9 @@ class Network(nn.Module):
     """A recurrent network with D channels, called like `torch.nn.RNN(batch_first=True)`: `h, h_n = net(x, h0)`.
 
     encoders, decoders: (neurons, channels). recurrent: a `Weights`, or W as (neurons, neurons). f: a name, an
-    `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights.
+    `Activation` or an elementwise function. Vectors and f are copied, to the dtype and device of the recurrent weights;
+    inputs are cast to them.
+    leak: alpha = dt / tau, above 0 and up to 1, the paper's.
     """
 
     encoders: nn.Parameter
@@ -30,11 +35,14 @@ class Network(nn.Module):
         decoders: Tensor,
         recurrent: Weights | Tensor,
         f: str | Activation | Callable[[Tensor], Tensor] = "relu",
+        leak: float = 1.0,
     ):
         super().__init__()
         if not isinstance(task, Integration):
             raise InputError(f"task: {task!r}; allowed: an Integration")
-        self.task = task
+        if not isinstance(leak, int | float) or not 0 < leak <= 1:
+            raise InputError(f"leak: {leak!r}; allowed: a number above 0, up to 1")
+        self.task, self.leak = task, float(leak)
         self.recurrent = recurrent if isinstance(recurrent, Weights) else Dense(_real("recurrent", recurrent))
         like = next(self.recurrent.parameters())
         shape = (self.neurons, self.channels)
@@ -60,20 +68,56 @@ class Network(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.encoders.dtype
 
+    def cast(self, name: str, values: Tensor) -> Tensor:
+        """Real numbers of any kind in the precision and on the device of the network."""
+        if not isinstance(values, Tensor) or values.is_complex():
+            found = str(values.dtype) if isinstance(values, Tensor) else type(values).__name__
+            raise InputError(f"{name}: {found}; allowed: a tensor of real numbers")
+        return values.to(self.encoders)
+
+    def __repr__(self) -> str:
+        kind = type(self.recurrent).__name__
+        leak = "" if self.leak == 1 else f", leak={self.leak:g}"
+        return f"Network({self.neurons} neurons, {self.f!r}, {kind}, {self.task!r}, {self.dtype}{leak})"
+
     def steps(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
-        encoders, h = self.encoders, initial
-        for x in inputs.unbind(1):
+        encoders, h = self.encoders, None if initial is None else self.cast("initial", initial)
+        for x in self.cast("inputs", inputs).unbind(1):
             # from rest, W(x e) = x (W e): no product of n x n x batch
             nu = x @ self.recurrent(encoders.T) if h is None else self.recurrent(torch.addmm(h, x, encoders.T))
-            h = self.f(nu)
+            h = self.leaked(h, self.f(nu))
             yield nu, h
+
+    def leaked(self, state: Tensor | None, active: Tensor) -> Tensor:
+        r"""$(1-\alpha)\,h + \alpha f(\nu)$, where the state h is None at rest."""
+        if self.leak == 1:
+            return active
+        return self.leak * active if state is None else torch.lerp(state, active, self.leak)
+
+    def changed(
+        self,
+        recurrent: Weights | Tensor | None = None,
+        *,
+        encoders: Tensor | None = None,
+        decoders: Tensor | None = None,
+    ) -> "Network":
+        """A network with other weights or vectors, and all else as it is."""
+        e, d = self.encoders if encoders is None else encoders, self.decoders if decoders is None else decoders
+        return Network(self.task, e, d, self.recurrent if recurrent is None else recurrent, self.f, self.leak)
+
+    def undamped(self) -> "Network":
+        """The paper's network with the same weights: what it integrates makes this one do its task."""
+        if self.leak == 1:
+            return self
+        return Network(self.task.undamped(self.leak), self.encoders, self.decoders, self.recurrent, self.f)
 
     def forward(self, inputs: Tensor, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """States (batch, time, neurons) and the last one (1, batch, neurons), from inputs (batch, time, channels).
 
         Without the batch dimension: (time, neurons) and (1, neurons). `initial` has the shape of the last state.
         """
+        inputs = self.cast("inputs", inputs)
         if inputs.ndim == 2:
             h, last = self(inputs[None], None if initial is None else initial[None])
             return h[0], last[0]
@@ -102,12 +146,14 @@ class Network(nn.Module):
             raise InputError(f"neurons: {index.tolist()}; allowed: indices from 0 to {self.neurons - 1}")
         kept = torch.ones_like(self.encoders[:, 0]).index_fill(0, index.to(self.encoders.device), 0)
         with torch.no_grad():
-            return Network(self.task, self.encoders, self.decoders * kept[:, None], self.recurrent.masked(kept), self.f)
+            return self.changed(self.recurrent.masked(kept), decoders=self.decoders * kept[:, None])
 
     def to_torch(self) -> tuple[nn.RNN, nn.Linear]:
         """The same network as a `torch.nn.RNN` and its linear readout: weight_hh = W, weight_ih = W E."""
         if self.f.name not in ("relu", "tanh"):
             raise InputError(f"activation: {self.f.name!r}; allowed: 'relu' or 'tanh', the two that torch.nn.RNN has")
+        if self.leak != 1:
+            raise InputError(f"leak: {self.leak:g}; allowed: 1, because torch.nn.RNN has none")
         needed = 2 * self.encoders.element_size() * self.neurons**2  # W, and torch.nn.RNN's own
         memory.require(needed, f"neurons: {self.neurons}", "a smaller network, because torch.nn.RNN has a full matrix")
         options = {"dtype": self.dtype, "device": self.encoders.device}
@@ -145,6 +191,7 @@ class Network(nn.Module):
         return cls(task, encoders, readout.weight.detach().T, w, rnn.nonlinearity)
 
     def _checked(self, inputs: Tensor, initial: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        inputs = self.cast("inputs", inputs)
         if inputs.ndim != 3 or inputs.shape[2] != self.channels or inputs.shape[1] == 0:
             allowed = f"(batch, time, {self.channels}) with at least one time step"
             raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")

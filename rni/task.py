@@ -37,6 +37,7 @@ class Integration:
         r"""$\bar y_{c,t} = s_c \sum_{k=0}^t \gamma_c^{k+1} x_{c,t-k}$ for inputs (..., time, channels)."""
         if inputs.shape[-1] != self.channels:
             raise InputError(f"inputs: {inputs.shape[-1]} channels; allowed: {self.channels}, as the task has")
+        inputs = inputs if inputs.is_floating_point() else inputs.to(torch.get_default_dtype())
         decays, scales = inputs.new_tensor(self.decays), inputs.new_tensor(self.scales)
         integral = torch.zeros_like(inputs[..., 0, :])
         integrals = []
@@ -44,6 +45,24 @@ class Integration:
             integral = decays * (integral + scales * x)
             integrals.append(integral)
         return torch.stack(integrals, dim=-2) if integrals else inputs.clone()
+
+    def undamped(self, leak: float) -> "Integration":
+        r"""What $f(W\,\cdot)$ has to integrate for $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$ to do this task.
+
+        $\gamma' = 1 - (1-\gamma)/\alpha$ and $s' = \gamma s / (\alpha\gamma')$: the state forgets by itself, so
+        that the recurrence has less to. The largest integral is the same.
+        """
+        if leak == 1:
+            return self
+        slowest = [1 - (1 - g) / leak for g in self.decays]
+        if not all(g > 0 for g in slowest):
+            raise InputError(
+                f"decays: {list(self.decays)} with a leak of {leak:g}; allowed: above {1 - leak:g}, by which such a "
+                "state lasts without any recurrence"
+            )
+        return Integration(
+            slowest, [g * s / (leak * u) for g, s, u in zip(self.decays, self.scales, slowest, strict=True)]
+        )
 
     def largest_integral(self, bound: float = 1.0) -> tuple[float, ...]:
         r"""$y_{max} = \gamma (y_{max} + s\,x_{max})$ for inputs bounded by `bound`; infinite where the decay is 1."""

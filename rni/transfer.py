@@ -11,6 +11,7 @@ import torch
 from scipy.spatial import KDTree
 from torch import Tensor
 
+from rni.activation import SLOPE, THRESHOLD
 from rni.errors import InputError
 from rni.task import Integration
 
@@ -21,8 +22,8 @@ class Head(NamedTuple):
     r"""$out = 1 / (1 + e^{-k(u \cdot h - \theta)})$: u (neurons,), slope k, threshold $\theta$."""
 
     u: Tensor
-    slope: float = 50.0
-    threshold: float = 0.1
+    slope: float = SLOPE
+    threshold: float = THRESHOLD
 
     def logits(self, states: Tensor) -> Tensor:
         return self.slope * (states @ self.u - self.threshold)
@@ -42,8 +43,8 @@ def fit_head(
     states: Tensor,
     labels: Tensor,
     *,
-    slope: float = 50.0,
-    threshold: float = 0.1,
+    slope: float = SLOPE,
+    threshold: float = THRESHOLD,
     ridge: float = 1e-6,
     iterations: int = 100,
 ) -> Head:

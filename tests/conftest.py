@@ -1,11 +1,13 @@
 import os
 import signal
+import sys
 
 import pytest
 import torch
 
 import rni
 from rni import vectors
+from rni.cli import main
 
 torch.set_num_threads(1)  # small products are slower on several threads
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would commands
@@ -27,3 +29,20 @@ def small(generator):
         return rni.Network(task, *vectors.independent(neurons, task.channels, generator), w, f)
 
     return make
+
+
+@pytest.fixture
+def rni_command(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process, in a folder of its own: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rni", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return call

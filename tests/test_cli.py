@@ -325,7 +325,7 @@ OUTPUTS = [
 def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config, saved, tmp_path, monkeypatch, command):
     for work in (
         "rni.runs.execution.run",
-        "rni.designs.design",
+        "rni.designs.designing",
         "rni.exchange.native.read",
         "rni.exchange.foreign.read",
     ):
@@ -359,7 +359,7 @@ def test_a_disk_that_fills_up_during_a_training_is_one_line_and_the_same_command
 
     with monkeypatch.context() as full:
         full.setattr(atomic, "require_writable", lambda path: None)
-        full.setattr("rni.cli.require_writable", lambda path: None)
+        full.setattr("rni.cli.train.require_writable", lambda path: None)
         full.setattr(os, "fsync", no_room)
         code, _, err = rni("train", config, "--out", "net.safetensors")
     assert code == 2

@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -7,7 +5,6 @@ import torch
 import rni
 from rni import vectors
 from rni.activation import RectifiedPower, Sigmoid
-from rni.cli import main
 from rni.designs.relu import nearest_nonnegative
 from rni.inputs import bursts
 from rni.threads import threads
@@ -111,7 +108,7 @@ def test_noise_on_the_weights_costs_about_what_it_costs_a_trained_network():
 
 @torch.no_grad()
 def _cost_of_noise(net, x, draws=10):
-    from rni.analysis.robustness import noisy_weights
+    from rni.analysis.perturbations import noisy_weights
 
     x = x.to(net.encoders)
     quiet = net.outputs(x)
@@ -305,22 +302,6 @@ def test_what_can_not_be_designed_is_refused_in_one_line(arguments, words):
         rni.design(rni.Integration(0.9), **{"neurons": 50, **arguments})
     assert "\n" not in str(error.value)
     assert "allowed" in str(error.value)
-
-
-@pytest.fixture
-def rni_command(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rni", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from safetensors.torch import save as pack
 
 from rni import InputError, Network, Specification, load, save, vectors
 from rni import tensors as disk
-from rni.cli import _read_inputs
+from rni.cli.inputs import read_inputs
 from rni.exchange import foreign, native
 from rni.inputs import white_noise
 from rni.task import Integration
@@ -115,7 +115,7 @@ def empty(path):
         (empty, "truncated, or not safetensors"),
         (lambda path: path.write_bytes(pickle.dumps([1])), "a pickle"),
         (lambda path: torch.save({"a": torch.zeros(2)}, path), "a pickle"),
-        (lambda path: change(path, {"format": "rni-network/99"}), "format 'rni-network/99'; allowed: 'rni-network/2'"),
+        (lambda path: change(path, {"format": "rni-network/99"}), "format 'rni-network/99'; allowed: 'rni-network/3'"),
         (nan, "decoders: NaN or infinite values"),
         (lambda path: change(path, encoders=torch.zeros(20, 3)), r"encoders: shape \(20, 3\); allowed: \(20, 2\)"),
         (lambda path: change(path, recurrent=torch.zeros(20, 19)), r"recurrent: shape \(20, 19\)"),
@@ -161,7 +161,7 @@ def test_a_network_in_other_numbers_is_read_in_those_that_hold_them(path, dtype)
 
 def test_what_a_file_can_not_hold_is_refused(tmp_path):
     e, d = vectors.independent(4, 1)
-    net = Network(Integration(0.9), e, d, torch.zeros(4, 4), torch.sin)
+    net = Network(Integration(0.9), e, d, torch.zeros(4, 4), lambda nu: nu)
     with pytest.raises(InputError, match="allowed in a file: linear, relu"):
         save(net, tmp_path / "net.safetensors")
     assert not list(tmp_path.iterdir())
@@ -186,7 +186,7 @@ def test_a_file_that_may_not_be_read_is_refused(path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "open", denied)
-    for read in (load, foreign.read, lambda path: _read_inputs(path, 2)):
+    for read in (load, foreign.read, lambda path: read_inputs(path, 2)):
         with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a file that can be read"):
             read(path)
     with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a TOML configuration"):

@@ -1,6 +1,7 @@
 """Each layer imports only from those before it, and no module takes part in a circle."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -28,7 +29,7 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # imported within functions, to keep torch out of what answers without it
-LAZY = {"cli", "runs.store", "runs.cli", "runs.engine", "threads"}
+LAZY = {"runs.store", "runs.engine", "threads"}
 
 
 def module_name(path):
@@ -72,12 +73,20 @@ def test_no_module_takes_part_in_a_circle():
     assert list(TopologicalSorter(graph).static_order())
 
 
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name != "__main__"))
+def test_no_function_hides_a_module(module):
+    """`import rni.analysis.perturbations as p` gives the module, since no package has that name for something else."""
+    package, _, name = f"rni.{module}".rpartition(".")
+    found = importlib.import_module(f"rni.{module}")
+    assert getattr(importlib.import_module(package), name) is found
+
+
 def test_imports_within_functions_only_keep_torch_out():
     lazy = {name for name, targets in EDGES.items() if any(inside for _, inside in targets)}
     assert {name for name in lazy if name not in LAZY and not name.startswith("cli.")} == set()
 
 
-@pytest.mark.parametrize("light", ["rni", "rni.runs.store", "rni.runs.engine", "rni.runs.cli", "rni.cli"])
+@pytest.mark.parametrize("light", ["rni", "rni.runs.store", "rni.runs.engine", "rni.cli"])
 def test_what_answers_at_once_does_not_import_torch(light):
     code = f"import sys, {light}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -75,6 +75,24 @@ def test_silenced_neurons_transmit_nothing(small, generator, f):
         net.silenced([12])
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.int64, torch.bool])
+def test_inputs_and_first_states_of_any_kind_are_cast_to_the_precision_of_the_network(small, generator, kind):
+    net = small()
+    x = white_noise(2, 5, 2, generator).to(kind)
+    start = torch.randn(1, 2, net.neurons, generator=generator).to(kind)
+    for use in (net.outputs, net.currents, lambda *given: net(*given)[0]):
+        assert torch.equal(use(x), use(x.double()))
+        assert torch.equal(use(x, start), use(x.double(), start.double()))
+        for wrong in (x.numpy(), x.to(torch.complex64)):
+            with pytest.raises(InputError, match=r"inputs: .*; allowed: a tensor of real numbers"):
+                use(wrong)
+
+
+def test_targets_of_whole_numbers_are_those_of_real_ones():
+    task, pulses = Integration((0.9, 0.8)), torch.tensor([[1, 0], [0, -2], [3, 1]])
+    assert torch.equal(task.targets(pulses), task.targets(pulses.float()))
+
+
 def test_dtype_follows_torch(small, generator):
     net = small("sigmoid").float()
     assert net.dtype == torch.float32

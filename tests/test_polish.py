@@ -1,13 +1,10 @@
 """Trained networks made exact, and how far that moves them."""
 
-import sys
-
 import pytest
 import torch
 
 import rni
 from rni import vectors
-from rni.cli import main
 
 
 def trained(activation="relu", decays=(0.95,), neurons=150, steps=400, **training):
@@ -64,37 +61,21 @@ def test_what_can_not_be_polished_is_refused_in_one_line(net, words, generator):
         rni.polish(net(generator))
 
 
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rni", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return call
-
-
-def test_command_line_polishes_a_network_file(command):
+def test_command_line_polishes_a_network_file(rni_command):
     rni.save(trained(steps=50), "net.safetensors")
-    code, out, _ = command("design", "--polish", "net.safetensors", "--out", "exact.safetensors")
+    code, out, _ = rni_command("design", "--polish", "net.safetensors", "--out", "exact.safetensors")
     assert code == 0
     assert "certified below" in out
     assert max(rni.polish(rni.load("exact.safetensors")).before) < 1e-9
-    code, _, err = command("design", "--polish", "net.safetensors", "--neurons", 5)
+    code, _, err = rni_command("design", "--polish", "net.safetensors", "--neurons", 5)
     assert (code, err.count("\n")) == (2, 1)
 
 
-def test_command_line_says_how_many_integrals_neurons_hold(command):
-    code, out, _ = command("theory", "--capacity", "--neurons", 1000)
+def test_command_line_says_how_many_integrals_neurons_hold(rni_command):
+    code, out, _ = rni_command("theory", "--capacity", "--neurons", 1000)
     assert code == 0
     assert "relu    at most 31 channels" in out
-    assert "relu    at least 650 neurons" in command("theory", "--capacity", "--channels", 25)[1]
+    assert "relu    at least 650 neurons" in rni_command("theory", "--capacity", "--channels", 25)[1]
     for wrong in (["--capacity"], ["--capacity", "--neurons", 0], ["--neurons", 5]):
-        code, _, err = command("theory", *wrong)
+        code, _, err = rni_command("theory", *wrong)
         assert (code, err.count("\n")) == (2, 1)

@@ -1,4 +1,4 @@
-/** What the page is given: the network as `rni.pages.explore.describe` writes it, and its numbers unpacked. */
+/** What the page is given: the network as `rni.pages.explorer.describe` writes it, and its numbers unpacked. */
 
 export interface Packed {
   type: "float32" | "float16" | "int8";
@@ -21,6 +21,7 @@ export interface Described {
   neurons: number;
   decays: number[];
   scales: number[];
+  leak: number;
   activation: { name: string; slope?: Parameter; threshold?: Parameter; exponent?: Parameter };
   encoders: Packed; // (channels, neurons)
   decoders: Packed;

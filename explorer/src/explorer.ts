@@ -134,6 +134,7 @@ function frame(now: number): void {
 // ---------------------------------------------------------------- words and numbers
 
 const table = get("numbers").querySelector("tbody")!;
+const leak = described.leak;
 const cells = described.decays.map((decay, c) => {
   const row = table.insertRow();
   const head = document.createElement("th");
@@ -153,7 +154,7 @@ function numbers(): void {
     const recent = (trace: Trace): Float64Array => trace.all.slice(-session.since || trace.length);
     const y = recent(session.output[c]);
     const few = session.ranAway || y.length < FEW;
-    predicted.textContent = plain(described.decays[c] * (1 - p));
+    predicted.textContent = plain(1 - leak + (leak - 1 + described.decays[c]) * (1 - p));
     measured.textContent = few ? "–" : plain(effectiveDecay(y, recent(session.input[c])));
     const wrong = relativeError(y, recent(session.target[c]));
     error.textContent = !Number.isFinite(wrong) ? "–" : wrong > 10 ? "> 1000 %" : wrong < 1e-5 ? "< 0.001 %" : percent(wrong);
@@ -213,8 +214,9 @@ function tip(event: PointerEvent): void {
 function captions(): void {
   const list = (values: number[]): string => values.map(plain).join(", ");
   const scaled = described.scales.some((s) => s !== 1) ? `, s = ${list(described.scales)}` : "";
+  const damped = leak === 1 ? "" : `, leak ${plain(leak)}`;
   const dale = session.signs ? ", Dale's law" : "";
-  say("subject", `${neurons} ${NAMES[described.activation.name]} neurons${dale} integrate ${channels} ${channels === 1 ? "signal" : "signals"}: γ = ${list(described.decays)}${scaled}. It runs in this page.`);
+  say("subject", `${neurons} ${NAMES[described.activation.name]} neurons${dale} integrate ${channels} ${channels === 1 ? "signal" : "signals"}: γ = ${list(described.decays)}${scaled}${damped}. It runs in this page.`);
   const shape = channels === 1 ? "Line" : channels === 2 ? "Grid" : "Box";
   say("manifold-note", `Coordinates α of the currents along the leading singular vectors of W. ${shape}: where the integrals put them, one colour a channel. Drag, or use the arrow keys, to turn.`);
   const two = channels === 1 ? "Each neuron by its selectivity s and its decoder weight d." : "Each neuron i is the point sᵢ, for which hᵢ = f(sᵢ · ȳ).";

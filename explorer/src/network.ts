@@ -1,4 +1,4 @@
-/** The network: nu_t = W (h_{t-1} + sum_c x_{c,t} e_c), h_t = f(nu_t), y_{c,t} = d_c . h_t. */
+/** The network: nu_t = W (h_{t-1} + sum_c x_{c,t} e_c), h_t = (1 - leak) h_{t-1} + leak f(nu_t), y_{c,t} = d_c . h_t. */
 
 import type { Activation } from "./activation";
 import type { Weights } from "./weights";
@@ -22,6 +22,7 @@ export class Network {
     private d: Float32Array[],
     private f: Activation,
     private gaussian: () => number = () => 0,
+    private leak = 1,
   ) {
     this.neurons = w.neurons;
     this.channels = e.length;
@@ -63,13 +64,13 @@ export class Network {
   }
 
   step(x: ArrayLike<number>): void {
-    const { nu, h, y, f, active, neurons: n } = this;
+    const { nu, h, y, f, leak, active, neurons: n } = this;
     this.w.product(h, nu);
     this.fed.forEach((fed, c) => {
       const size = x[c];
       if (size !== 0) for (let i = 0; i < n; i++) nu[i] += size * fed[i];
     });
-    for (let i = 0; i < n; i++) h[i] = f(nu[i], i) * active[i];
+    for (let i = 0; i < n; i++) h[i] = ((1 - leak) * h[i] + leak * f(nu[i], i)) * active[i];
     if (this.noise > 0) {
       let squares = 0;
       for (let i = 0; i < n; i++) squares += h[i] * h[i];

@@ -75,7 +75,7 @@ export class Session {
     };
     this.own = activation(described.activation.name, described.activation);
     const { weights, encoders, decoders } = this.whole;
-    this.network = new Network(weights, encoders, decoders, this.own, this.gaussian);
+    this.network = new Network(weights, encoders, decoders, this.own, this.gaussian, described.leak);
     const traces = (count: number): Trace[] => Array.from({ length: count }, () => new Trace(STEPS));
     this.input = traces(this.channels);
     this.output = traces(this.channels);

@@ -43,6 +43,7 @@ const described = (n: number, decay: number): Described => ({
   neurons: n,
   decays: [decay],
   scales: [1],
+      leak: 1,
   activation: { name: "linear" },
   encoders: packed(new Float32Array(n).fill(1)),
   decoders: packed(new Float32Array(n).fill(1 / n)),
@@ -95,10 +96,10 @@ test("noise on W has the size that it is given", () => {
   assert.ok(Math.abs(size(moved) / size(w.columns) - 0.3) < 0.02);
 });
 
-test("the network follows its equation, silent neurons included", () => {
+for (const leak of [1, 0.3]) test(`the network follows its equation, silent neurons included, with a leak of ${leak}`, () => {
   const m = modes(5, 2);
   const [e, d, f] = [[vector(5), vector(5)], [vector(5), vector(5)], activation("relu")];
-  const net = new Network(new Factored(m, 5), e, d, f);
+  const net = new Network(new Factored(m, 5), e, d, f, undefined, leak);
   net.active[3] = 0;
   net.feed();
   let h = new Array(5).fill(0);
@@ -106,7 +107,8 @@ test("the network follows its equation, silent neurons included", () => {
     net.step(x);
     const v = h.map((value, j) => value + (j === 3 ? 0 : x[0] * e[0][j] + x[1] * e[1][j]));
     const w = dense(m, 5);
-    h = h.map((_, i) => (i === 3 ? 0 : Math.max(0, v.reduce((sum, value, j) => sum + w.columns[j * 5 + i] * value, 0))));
+    const nu = h.map((_, i) => v.reduce((sum, value, j) => sum + w.columns[j * 5 + i] * value, 0));
+    h = h.map((before, i) => (i === 3 ? 0 : (1 - leak) * before + leak * Math.max(0, nu[i])));
     close(net.h, h);
     close(net.y, d.map((decoder) => h.reduce((sum, value, i) => sum + decoder[i] * value, 0)));
   }

@@ -18,6 +18,7 @@ from rni.errors import InputError
 
 SHORTEST, LONGEST = 0.2, 1e5  # time constants -1 / log(decay) that are looked at, in steps
 LAGS = 50  # past inputs that are looked at one by one
+LEADING = 20  # principal components in which decays are looked for
 RECENT = 2  # steps: what is gone after them was not remembered
 APART = 1e-9  # relative size below which a signal is rounding
 

@@ -20,7 +20,7 @@ def current_ratio(net: Network | VanillaRNN, directions: Tensor, inputs: Tensor)
     """
     inside = outside = 0.0
     directions = directions.double()
-    for nu, _ in net.steps(inputs.to(net.dtype)):
+    for nu, _ in net.steps(inputs):
         nu = nu.double()  # squares of large single-precision numbers overflow
         coordinates = nu @ directions
         inside += float(coordinates.norm(dim=1).sum())

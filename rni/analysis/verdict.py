@@ -49,7 +49,7 @@ def judge(
     kind = max(shortest, key=lambda each: shortest[each])
     steps, longest = min(errors[kind]), max(errors[kind])
     later = max(max(by_duration[longest]) for by_duration in errors.values())
-    absent = [c for c, decay in enumerate(decays, 1) if time_constant(decay) <= RECENT]
+    absent = [c for c, decay in enumerate(decays, 1) if forgotten(decay)]
     present = not fitted or (not absent and memory.integrals >= MOST)
     for_steps = f"to within {percent(TOLERANCE)} for {min(durations, default=steps)} steps"
     if growth > GROWTH:
@@ -81,6 +81,11 @@ def judge(
 def time_constant(decay: float) -> float:
     r"""$-1 / \log\gamma$, in steps."""
     return math.inf if decay == 1 else -1 / math.log(decay) if decay > 0 else 0.0
+
+
+def forgotten(decay: float) -> bool:
+    """Whether an integral of this decay is gone before it counts as remembered."""
+    return time_constant(decay) <= RECENT
 
 
 def percent(part: float) -> str:

@@ -7,7 +7,7 @@ $D^\dagger f(Lz) = S\Gamma z$, which asks something of L only, and $M^\dagger f(
 
 from rni.designs.certificate import Certificate as Certificate
 from rni.designs.certificate import certify as certify
-from rni.designs.design import Design as Design
-from rni.designs.design import design as design
-from rni.designs.polish import Polished as Polished
-from rni.designs.polish import polish as polish
+from rni.designs.designing import Design as Design
+from rni.designs.designing import design as design
+from rni.designs.polishing import Polished as Polished
+from rni.designs.polishing import polish as polish

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rni.activation import HOMOGENEOUS
 from rni.designs.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
 from rni.errors import InputError
 from rni.network import Network
@@ -73,16 +74,19 @@ class Certificate:
 
 @torch.no_grad()
 def certify(net: Network) -> Certificate:
-    """The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
+    r"""The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
 
     Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about, and of lower rank.
+    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the undamped coordinates can't
+    leave is one that its own can't leave, errors $(1-\alpha)\epsilon + \alpha(\gamma'\epsilon + r)$ have the same limit
+    $r / (1-\gamma')$, and its outputs are averages too, so that the bound is that of the undamped network.
     """
-    basis = coordinates(net)
-    decays = basis.left.new_tensor(net.task.decays)
-    outputs = decays * basis.left.new_tensor(net.task.scales)
+    basis, task = coordinates(net), net.task.undamped(net.leak)
+    decays = basis.left.new_tensor(task.decays)
+    outputs = decays * basis.left.new_tensor(task.scales)
     weights = torch.cat([basis.right, net.decoders.double()], 1)
     wanted = torch.cat([torch.diag(decays), torch.diag(outputs)])
-    homogeneous = net.f.name in ("linear", "relu")
+    homogeneous = net.f.name in HOMOGENEOUS
     if homogeneous:
         rest = torch.zeros_like(decays)
         residuals, proven = _homogeneous_residuals(net, basis, weights, wanted)
@@ -90,7 +94,7 @@ def certify(net: Network) -> Certificate:
         rest, proven = _rest(net, basis), False
         residuals = _searched_residuals(net, basis, weights, wanted, rest)
     rigorous = proven and basis.dropped is None
-    box, off, maxima, obstacle = _enclosure(net.task.decays, rest, residuals)
+    box, off, maxima, obstacle = _enclosure(task.decays, rest, residuals)
     bounds = maxima[net.channels :] + outputs.abs() * off
     relative = bounds / bounds.new_tensor(net.task.largest_integral()).clamp(max=torch.finfo(bounds.dtype).max)
     if obstacle is None and not bool(bounds.isfinite().all()):
@@ -211,6 +215,7 @@ def _rounding(net: Network, basis: Coordinates, box: Tensor, activity: Tensor, s
 
     A sum of k products is off by $\frac{ku}{1 - ku}$ times the sum of their sizes, in any order. The first step goes
     through $W E$ instead, which the sums below include. L, M and G are themselves rounded, in double precision.
+    Averaging by a leak rounds the state itself; all else of a step counts only by the leak, by which that is divided.
     """
     n, channels = basis.left.shape
     u = torch.finfo(net.dtype).eps / 2 + UNIT
@@ -227,7 +232,7 @@ def _rounding(net: Network, basis: Coordinates, box: Tensor, activity: Tensor, s
         s = activity + ex
         sizes = net.recurrent.matrix().double().abs() @ s if factors is None else _through(factors, s)
         nu = nu + g(n + 64) * sizes + basis.dropped * s.norm()
-    h = slope * nu
+    h = slope * nu + (0 if net.leak == 1 else g(8) / net.leak) * activity
     s = activity + h + ex
     ds = g(channels + 4) * s
     dp = g(n) * (b.T @ (s + ds))

@@ -38,6 +38,7 @@ def to_arrays(net: Network, path: Path) -> None:
         raise InputError(f"activation: {net.f!r}; allowed: {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
+    arrays |= {"leak": net.leak} if net.leak != 1 else {}
     arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -92,6 +93,8 @@ def to_onnx(net: Network, path: Path) -> None:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise InputError("onnx: not installed; allowed: with it, pip install 'rni[export]'") from None
+    if net.leak != 1:
+        raise InputError(f"leak: {net.leak:g}; allowed in ONNX: 1, because its RNN operator has none")
     if (size := 4 * net.neurons * (net.neurons + 2 * net.channels)) > LARGEST:
         raise InputError(f"neurons: {net.neurons}, {size / 1e9:.1f} GB; allowed in ONNX: {LARGEST / 1e9} GB of weights")
     with torch.no_grad():

@@ -4,19 +4,20 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 `recurrent_right` (neurons, rank) with W = left @ right.T, and the numbers `tolerance` and `room` by which such factors
 are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
 activation that differs between neurons; `losses` (steps,) of its training.
-Header, as JSON under the key `rni`: `format`, `activation` (name and parameters), `decays`, `scales`, and the
-`specification` of the run that made it; that of a designed network has no steps of training.
+Header, as JSON under the key `rni`: `format`, `activation` (name and parameters, or the place `at` which one of the
+user's own is found), `leak`, `decays`, `scales`, and the `specification` of the run that made it; that of a designed
+network has no steps of training.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from rni.activation import ACTIVATIONS, make
+from rni.activation import ACTIVATIONS, Activation, at, make, place
 from rni.atomic import write_atomically as write_atomically
 from rni.errors import InputError
 from rni.losses import LOSSES
@@ -25,20 +26,20 @@ from rni.task import Integration
 from rni.tensors import read_tensors, real, write_tensors
 from rni.weights import from_tensors
 
-FORMAT = "rni-network/2"
-PAST = "rni-network/1"  # its specification has the fields of all losses side by side
+FORMAT = "rni-network/3"
+FIRST = "rni-network/1"  # its specification has the fields of all losses side by side
+READABLE = (FIRST, "rni-network/2", FORMAT)  # the second has no leak
 
 
 def save(
     net: Network, path: str | Path, specification: dict | None = None, losses: Sequence[float] | None = None
 ) -> None:
     """Write a network, atomically: the file is the old one or the new one, never half of it."""
-    if net.f.name not in ACTIVATIONS.parts:
-        raise InputError(f"activation: {net.f!r}; allowed in a file: {', '.join(ACTIVATIONS.parts)}")
+    known = net.f.name in ACTIVATIONS.parts
     tensors = network_tensors(net)
     if losses is not None:
         tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
-    described: dict[str, object] = {"name": net.f.name}
+    described: dict[str, object] = {"name": net.f.name} if known else {"at": place(net.f)}
     for key, value in net.f.parameters_for_file().items():
         if isinstance(value, Tensor):
             tensors[f"activation.{key}"] = value
@@ -47,6 +48,7 @@ def save(
     header = {
         "format": FORMAT,
         "activation": described,
+        "leak": net.leak,
         "decays": net.task.decays,
         "scales": net.task.scales,
         "specification": specification,
@@ -59,9 +61,12 @@ def network_tensors(net: Network) -> dict[str, Tensor]:
     return {"encoders": net.encoders, "decoders": net.decoders, **net.recurrent.tensors()}
 
 
-def load(path: str | Path) -> Network:
-    """Read a network, or say in one line what is wrong with the file."""
-    return read(path).network
+def load(path: str | Path, allow: Collection[str] = ()) -> Network:
+    """Read a network, or say in one line what is wrong with the file.
+
+    An activation of one's own is code, of which a file has only the place: it is imported if `allow` names it.
+    """
+    return read(path, allow).network
 
 
 class NetworkFile(NamedTuple):
@@ -72,36 +77,49 @@ class NetworkFile(NamedTuple):
     losses: list[float]
 
 
-def read(path: str | Path) -> NetworkFile:
-    """Everything in a network file."""
+def read(path: str | Path, allow: Collection[str] = ()) -> NetworkFile:
+    """Everything in a network file; `allow` as for `load`."""
     path = Path(path)
     tensors, header = read_tensors(path)
-    if header.get("format") not in (FORMAT, PAST):
+    if header.get("format") not in READABLE:
         raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
     try:
-        return _network_file({name: real(name, values) for name, values in tensors.items()}, header)
+        return _network_file({name: real(name, values) for name, values in tensors.items()}, header, allow)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # fields missing, or other types
         raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
 
 
-def _network_file(tensors: dict[str, Tensor], header: dict[str, Any]) -> NetworkFile:
+def _network_file(tensors: dict[str, Tensor], header: dict[str, Any], allow: Collection[str]) -> NetworkFile:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
     described, specification = dict(header["activation"]), header.get("specification")
-    name, losses = described.pop("name"), tensors.get("losses", torch.zeros(0))
-    if not isinstance(name, str) or not all(map(_finite, described.values())):
-        raise InputError("activation: not a name with numbers; allowed: a file that rni wrote")
+    losses = tensors.get("losses", torch.zeros(0))
     if not isinstance(specification, dict | None) or losses.ndim != 1:
         raise InputError("specification, losses: not a table and a list; allowed: a file that rni wrote")
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
+    f = _of_ones_own(described["at"], allow) if "at" in described else _known(**described)
     task = Integration(header["decays"], header["scales"])
-    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), make(name, **described))
-    if specification is not None and header["format"] == PAST:
+    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header.get("leak", 1.0))
+    if specification is not None and header["format"] == FIRST:
         specification = _modern(specification)
     return NetworkFile(net, specification, losses.tolist())
+
+
+def _known(name: str, **parameters: float | Tensor) -> Activation:
+    if not isinstance(name, str) or not all(isinstance(v, Tensor) or _finite(v) for v in parameters.values()):
+        raise InputError("activation: not a name with numbers; allowed: a file that rni wrote")
+    return make(name, **parameters)
+
+
+def _of_ones_own(where: str, allow: Collection[str]) -> Activation:
+    if where not in allow:
+        trusted = f"load(..., allow=[{where!r}])"
+        raise InputError(f"activation: {where}, code from elsewhere; allowed: if you trust it, {trusted}")
+    found = at(where)
+    return make(found() if isinstance(found, type) else found)
 
 
 def _modern(specification: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,21 @@
-r"""Any vanilla RNN, $\nu_t = W h_{t-1} + U x_t$, $h_t = f(\nu_t + b)$, $y_t = D^\dagger h_t + a$.
+r"""Any vanilla RNN, leaky or not, in the two forms of the literature; what is said of a network is measured through it.
 
-The paper's network is the case $U = W E$, $a = b = 0$; `torch.nn.RNN` has weight_hh = W, weight_ih = U and
-bias_ih + bias_hh = b. A bias is counted with the activation, as the paper counts the threshold of a sigmoid, so that
-the current is what arrives at a neuron. What is said of any network is measured through this one form.
+rate:    $h_t = (1 - \alpha)\,h_{t-1} + \alpha f(\nu_t + b)$ with $\nu_t = W h_{t-1} + U x_t$; the state is h
+current: $v_t = (1 - \alpha)\,v_{t-1} + \alpha\,(W h_{t-1} + U x_t + b)$ with $h_t = f(v_t)$; the state is v
+
+and $y_t = D^\dagger h_t + a$, or $D^\dagger v_t + a$. The paper's network has $\alpha = 1$, $U = W E$, $a = b = 0$;
+`torch.nn.RNN` has weight_hh = W, weight_ih = U and bias_ih + bias_hh = b. A bias is counted with the activation, as
+the paper counts the threshold of a sigmoid: the current is what arrives at a neuron, $\nu$, or $\nu = v - b$. A
+threshold in the current form, $f(v - \theta)$, is the bias $b = -\theta$ of the state $v - \theta$.
 """
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from rni.activation import Activation, make
 from rni.errors import InputError
@@ -17,13 +23,18 @@ from rni.network import Network
 from rni.task import Integration
 from rni.weights import Weights
 
+Form = Literal["rate", "current"]
+Read = Literal["rates", "state"]
+
 
 @dataclass(frozen=True, eq=False)
 class VanillaRNN:
-    """W is `recurrent`, U `input_weights` (neurons, channels), b `bias` (neurons,), D `decoders` (neurons, outputs).
+    r"""W is `recurrent`, U `input_weights` (neurons, channels), b `bias` (neurons,), D `decoders` (neurons, outputs).
 
     decoders and `offset` a (outputs,) are None where there is no readout, the task where it isn't known what should be
-    integrated. `notes` say what had to be assumed in reading the network.
+    integrated. `notes` say what had to be assumed in reading the network. `leak` is $\alpha = dt/\tau$, one or
+    (neurons,); `reads` what decoders read, h or the state; `initial` the state (neurons,) before the first step, 0
+    where None; `noise` the deviation of what is added to each neuron's state at each step; `dt` the time of a step.
     """
 
     recurrent: Weights
@@ -34,13 +45,20 @@ class VanillaRNN:
     offset: Tensor | None = None
     task: Integration | None = None
     notes: tuple[str, ...] = ()
+    leak: Tensor | float = 1.0
+    form: Form = "rate"
+    reads: Read = "rates"
+    initial: Tensor | None = None
+    noise: float = 0.0
+    dt: float | None = None
 
     def __post_init__(self):
         n = self.neurons
         if self.input_weights.ndim != 2 or len(self.input_weights) != n or not self.channels:
             raise InputError(f"input_weights: shape {tuple(self.input_weights.shape)}; allowed: ({n}, channels)")
-        if self.bias.shape != (n,):
-            raise InputError(f"bias: shape {tuple(self.bias.shape)}; allowed: ({n},)")
+        for name, values in (("bias", self.bias), ("initial", self.initial)):
+            if values is not None and values.shape != (n,):
+                raise InputError(f"{name}: shape {tuple(values.shape)}; allowed: ({n},)")
         if self.decoders is not None and (self.decoders.ndim != 2 or len(self.decoders) != n):
             raise InputError(f"decoders: shape {tuple(self.decoders.shape)}; allowed: ({n}, outputs)")
         outputs = () if self.decoders is None else self.decoders.shape[1:]
@@ -52,6 +70,7 @@ class VanillaRNN:
                 raise InputError(f"{name}: {len(values)} values; allowed: 1 or {n}")
         if self.task is not None and self.task.channels != self.channels:
             raise InputError(f"decays: {self.task.channels}; allowed: {self.channels}, one for each input channel")
+        self._check_dynamics()
         like = next(self.recurrent.parameters()).detach()
         tensors = {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
         weights = (("recurrent", values) for values in self.recurrent.parameters())  # W may be too large to form
@@ -62,13 +81,31 @@ class VanillaRNN:
             object.__setattr__(self, name, values.to(like))
         object.__setattr__(self, "f", make(self.f).to(like))
 
+    def _check_dynamics(self) -> None:
+        leak = torch.as_tensor(self.leak, dtype=torch.float64)
+        if leak.shape not in ((), (self.neurons,)):
+            raise InputError(f"leak: shape {tuple(leak.shape)}; allowed: one number or ({self.neurons},)")
+        if not bool(((leak > 0) & (leak <= 1)).all()):
+            raise InputError(f"leak: {float(leak.min()):g} to {float(leak.max()):g}; allowed: above 0 and up to 1")
+        for name, kind, kinds in (("form", self.form, Form), ("reads", self.reads, Read)):
+            if kind not in get_args(kinds):
+                raise InputError(f"{name}: {kind!r}; allowed: {', '.join(get_args(kinds))}")
+        if not 0 <= self.noise < float("inf"):
+            raise InputError(f"noise: {self.noise}; allowed: a finite number from 0")
+        if self.dt is not None and not 0 < self.dt < float("inf"):
+            raise InputError(f"dt: {self.dt}; allowed: a finite number above 0")
+
     @classmethod
     @torch.no_grad()
     def of(cls, net: Network) -> "VanillaRNN":
         """The same network, weights shared: U = W E."""
         fed = net.recurrent(net.encoders.T).T
         decoders, none = net.decoders.detach(), net.decoders.new_zeros(net.channels)
-        return cls(net.recurrent, fed, net.f, fed.new_zeros(net.neurons), decoders, none, net.task)
+        return cls(net.recurrent, fed, net.f, fed.new_zeros(net.neurons), decoders, none, net.task, leak=net.leak)
+
+    def double(self) -> "VanillaRNN":
+        """The same network in float64."""
+        return replace(self, recurrent=copy.deepcopy(self.recurrent).double())
 
     @property
     def neurons(self) -> int:
@@ -82,23 +119,65 @@ class VanillaRNN:
     def dtype(self) -> torch.dtype:
         return self.input_weights.dtype
 
-    def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        r"""$(\nu_t, h_t)$, each (batch, neurons), from rest, one time step after the other; nothing is stored."""
-        h = None
+    def rate(self, state: Tensor) -> Tensor:
+        """h, (..., neurons), of states (..., neurons)."""
+        return state if self.form == "rate" else self.f(state)
+
+    def arriving(self, state: Tensor, x: Tensor | None = None) -> Tensor:
+        r"""$W h + U x$, (batch, neurons), of states (batch, neurons) and inputs (batch, channels), or none."""
+        fed_back = self.recurrent(self.rate(state))
+        return fed_back if x is None else x @ self.input_weights.T + fed_back
+
+    def step(self, state: Tensor, x: Tensor | None = None) -> Tensor:
+        r"""$s \mapsto (1 - \alpha)\,s + \alpha f(W h + U x + b)$, without f in the current form; without noise."""
+        return self._moved(state, self.arriving(state, x))
+
+    def _moved(self, state: Tensor, arriving: Tensor) -> Tensor:
+        towards = arriving + self.bias
+        return (1 - self.leak) * state + self.leak * (self.f(towards) if self.form == "rate" else towards)
+
+    def gain(self, state: Tensor, x: Tensor | None = None) -> Tensor:
+        """$f'$ where the step has it, (batch, neurons): at what arrives in the rate form, at v in the current form."""
+        return self.f.derivative(self.arriving(state, x) + self.bias if self.form == "rate" else state)
+
+    def jacobian(self, state: Tensor, x: Tensor | None = None) -> Tensor:
+        r"""$1 - \alpha + \alpha f' W$ in the rate form, $1 - \alpha + \alpha W f'$ in the current one, (n, n) each."""
+        w, gain, leak = self.recurrent.matrix().detach(), self.gain(state, x), self.leak * torch.ones_like(self.bias)
+        coupled = gain[:, :, None] * w if self.form == "rate" else w * gain[:, None, :]
+        return torch.diag(1 - leak) + leak[:, None] * coupled
+
+    def start(self, batch: int) -> Tensor:
+        """The states (batch, neurons) before the first step."""
+        rest = torch.zeros_like(self.bias) if self.initial is None else self.initial
+        return rest.expand(batch, -1)
+
+    def _walk(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """What arrives and the state after it, each (batch, neurons), step by step, with the same noise each time."""
+        state = self.start(len(inputs)) if initial is None else initial
+        generator = Generator().manual_seed(0)
         for x in inputs.to(self.input_weights).unbind(1):
-            nu = x @ self.input_weights.T
-            if h is not None:
-                nu += self.recurrent(h)
-            h = self.f(nu + self.bias)
-            yield nu, h
+            arriving = self.arriving(state, x)
+            state = self._moved(state, arriving)
+            if self.noise:
+                state = state + self.noise * torch.randn(state.shape, generator=generator, dtype=state.dtype)
+            yield arriving, state
+
+    def run(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+        """States (batch, time, neurons) from inputs (batch, time, channels), and from `initial` (batch, neurons)."""
+        return torch.stack([state for _, state in self._walk(inputs, initial)], dim=1)
+
+    def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
+        for arriving, state in self._walk(inputs):
+            yield arriving if self.form == "rate" else state - self.bias, self.rate(state)
 
     def readout(self, states: Tensor) -> Tensor:
-        r"""$y = D^\dagger h + a$, (..., outputs) from states (..., neurons)."""
+        r"""$y = D^\dagger h + a$, or $D^\dagger v + a$, (..., outputs) from states (..., neurons)."""
         if self.decoders is None:
             raise InputError("decoders: none; allowed: a network with a readout")
-        y = states @ self.decoders
+        y = (self.rate(states) if self.reads == "rates" else states) @ self.decoders
         return y if self.offset is None else y + self.offset
 
     def outputs(self, inputs: Tensor) -> Tensor:
         r"""$y_t$, (batch, time, outputs) from inputs (batch, time, channels), without storing the states."""
-        return torch.stack([self.readout(h) for _, h in self.steps(inputs)], dim=1)
+        return torch.stack([self.readout(state) for _, state in self._walk(inputs)], dim=1)

@@ -102,7 +102,7 @@ class AveragedLoss(SequenceLoss):
         images: list[Tensor] = [net.encoders.T]  # W^p E, as rows
         for _ in range(self.duration):
             images.append(w(images[-1]))
-        residual = torch.stack([(image @ decoders).T for image in images[1:]]) - self.targets.to(net.dtype)
+        residual = torch.stack([(image @ decoders).T for image in images[1:]]) - self.targets.to(net.encoders)
         weighed = self.weighed(residual)
         loss = float((residual * weighed).sum())
 

@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from rni.errors import InputError
-from rni.losses.gradient import Gradient, Trained
+from rni.losses.gradient import Gradient, Trained, trained_parts
 from rni.network import Network
 from rni.part import Choice, Family
 from rni.task import Integration
@@ -16,7 +16,7 @@ Schedule = Literal["constant", "warmup", "cosine"]
 
 
 class Loss(ABC):
-    """A loss draws its inputs, gives its value to automatic differentiation, and its gradient by a fast path.
+    """A loss draws its inputs and gives its value to automatic differentiation; and its gradient, by a faster path.
 
     Called as `loss(net, inputs)`, or `loss(net)` on inputs of its own, it is differentiable.
     """
@@ -36,9 +36,23 @@ class Loss(ABC):
     def value(self, net: Network, inputs: Any) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
 
-    @abstractmethod
     def gradient(self, net: Network, inputs: Any, train: Trained = "recurrent") -> tuple[float, Gradient]:
-        """The loss and its gradient."""
+        """The loss and its gradient: by automatic differentiation, unless the loss knows a faster way."""
+        found = {part: getattr(net, part) for part in trained_parts(net, train)}
+        if "recurrent" in found:
+            found["recurrent"] = w = net.recurrent.matrix()
+            if not isinstance(w, nn.Parameter):
+                kind = type(net.recurrent).__name__
+                raise InputError(f"weights: {kind}; allowed: Dense or Dale where the gradient is automatic")
+        with torch.enable_grad():
+            value = self.value(net, inputs)
+            if not value.requires_grad:
+                raise InputError("loss: does not depend on what is trained; allowed: a differentiable function of it")
+            slopes = torch.autograd.grad(value, list(found.values()), materialize_grads=True)
+        slope = dict(zip(found, slopes, strict=True))
+        right = slope.get("recurrent", net.encoders.new_empty(0, net.neurons))
+        left = torch.eye(len(right), net.neurons, dtype=net.dtype, device=right.device)  # W's gradient is 1' times it
+        return value.item(), Gradient(left, right, slope.get("decoders"), slope.get("encoders"))
 
     def rate(self) -> float:
         """A learning rate for plain descent from W = 0, where none is given."""
@@ -50,6 +64,8 @@ class Loss(ABC):
 
 class LossPart(Choice):
     """A loss as a part of a specification."""
+
+    leaky: ClassVar[bool] = False  # whether it is one of leaky networks too
 
     @abstractmethod
     def build(self, task: Integration, activation: str) -> Loss:

@@ -1,5 +1,6 @@
 r"""The batch loss (section 2): the squared error of the outputs on a batch of input sequences."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,11 +9,11 @@ from pydantic import Field
 from torch import Generator, Tensor
 
 from rni import memory
-from rni.errors import require_whole
+from rni.errors import InputError, require_whole
 from rni.inputs import correlated_noise, white_noise
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss
-from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
+from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration
 from rni.theory.moments import full_covariance
@@ -26,34 +27,51 @@ class BatchLoss(SequenceLoss):
 
     The paper's normalisation: summed over time and channels, averaged over the batch. (The mean over time as well,
     divided by $s^2 T^2$, as in the authors' code, is this loss divided by $s^2 T^3$.) Inputs are white noise, or
-    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly.
+    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly. Or
+    what inputs(batch, duration, channels, generator) gives, as those of `rni.inputs` do: (batch, duration, channels).
     """
 
     task: Integration
     duration: int = 3
     batch: int = BATCH
     covariance: Tensor | None = None
+    inputs: Callable[[int, int, int, Generator | None], Tensor] | None = None
 
     def __post_init__(self):
         require_whole("duration", self.duration, 1)
         require_whole("batch", self.batch, 1)
         if self.covariance is not None:
             full_covariance(self.duration, self.task.channels, self.covariance)
+            if self.inputs is not None:
+                raise InputError("inputs, covariance: both given; allowed: one of them")
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Fresh inputs, (batch, duration, channels)."""
+        if self.inputs is not None:
+            drawn = torch.as_tensor(self.inputs(self.batch, self.duration, self.task.channels, generator))
+            if drawn.shape != (shape := (self.batch, self.duration, self.task.channels)):
+                raise InputError(f"inputs: shape {tuple(drawn.shape)}; allowed: {shape}, (batch, duration, channels)")
+            return drawn.to(dtype)
         if self.covariance is None:
             return white_noise(self.batch, self.duration, self.task.channels, generator, dtype=dtype, even=True)
         return correlated_noise(self.batch, self.task.channels, self.covariance, generator, dtype=dtype, even=True)
 
     def silent(self) -> float:
         """The loss of a network without output: what any training starts from, and must not grow far beyond."""
+        if self.inputs is not None:
+            targets = self.task.targets(self.draw(Generator().manual_seed(0), torch.float64))
+            return float(targets.square().sum()) / self.batch
         return AveragedLoss(self.task, self.duration, self.covariance).silent()
+
+    def rate(self) -> float:
+        """That for white noise; less where targets are larger."""
+        white = AveragedLoss(self.task, self.duration).silent()
+        return super().rate() if self.inputs is None else super().rate() * min(1.0, white / max(self.silent(), 1e-30))
 
     def value(self, net: Network, inputs: Tensor) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
-        require_task(net, self.task)
-        require_inputs(inputs, net, "sequence", "time")
+        require_task(net, self.task, leaky=True)
+        inputs = own_inputs(inputs, net, "sequence", "time")
         return (net.outputs(inputs) - self.task.targets(inputs)).square().sum() / len(inputs)
 
     @torch.no_grad()
@@ -62,53 +80,52 @@ class BatchLoss(SequenceLoss):
 
         $\delta_t = f'(\nu_t) \odot (\frac{2}{B} d\,(y_t - \bar y_t) + W^\dagger \delta_{t+1})$ and
         $\partial L / \partial W = \sum_t \delta_t\,(h_{t-1} + x_t e)^\dagger$. At t = 0 the state is 0, so that both
-        the forward product and the gradient have rank D there.
+        the forward product and the gradient have rank D there. With a leak, errors pass from state to state too:
+        $\epsilon_t = \frac{2}{B} d\,(y_t - \bar y_t) + W^\dagger\delta_{t+1} + (1-\alpha)\,\epsilon_{t+1}$ and
+        $\delta_t = \alpha f'(\nu_t) \odot \epsilon_t$.
         """
         parts = trained_parts(net, train)
-        require_task(net, self.task)
-        require_inputs(inputs, net, "sequence", "time")
+        require_task(net, self.task, leaky=True)
+        inputs = own_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
         encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
         x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)
-        # One row for each time and sequence: t = 1, ..., T - 1, and t = 0 last, where D rows will be enough. So time t
-        # is block t - 1, for t = 0 as well.
-        rows, terms = duration * batch, (duration - 1) * batch + channels
-        fed = encoders.new_empty(terms, net.neurons)  # h_{t-1} + x_t e
-        nu, into = encoders.new_empty(rows, net.neurons).split(batch), fed.split(batch)
-        states = list(nu)
-        torch.mm(x[0], w(encoders.T), out=nu[-1])
-        states[-1] = f(nu[-1])
+        # rows of the gradient's factors, in the order of time: at t = 0, where W(x e) = x (W e), D are enough
+        rows = [channels] + [batch] * (duration - 1)
+        right = encoders.new_empty(sum(rows), net.neurons)
+        fed, nu = right.split(rows), encoders.new_empty(duration, batch, net.neurons)  # fed: e, then h_{t-1} + x_t e
+        fed[0].copy_(encoders.T)
+        torch.mm(x[0], w(encoders.T), out=nu[0])
+        h = [net.leaked(None, f(nu[0]))]
         for t in range(1, duration):
-            torch.addmm(states[t - 2], x[t], encoders.T, out=into[t - 1])
-            w(into[t - 1], out=nu[t - 1])
-            states[t - 1] = f(nu[t - 1])
-        fed[-channels:] = encoders.T
-        pairs = zip([*targets[1:], targets[0]], states, strict=True)
-        residuals = torch.cat([torch.addmm(target, h, decoders, beta=-1) for target, h in pairs])
+            w(torch.addmm(h[t - 1], x[t], encoders.T, out=fed[t]), out=nu[t])
+            h.append(net.leaked(h[t - 1], f(nu[t])))
+        residuals = torch.stack([torch.addmm(targets[t], h[t], decoders, beta=-1) for t in range(duration)])
         loss = float(residuals.square().sum()) / batch
-        decoder_gradient = torch.cat(states).T @ residuals * (2 / batch) if "decoders" in parts else None
+        residuals *= 2 / batch
+        decoder_gradient = torch.cat(h).T @ residuals.flatten(0, 1) if "decoders" in parts else None
         if parts <= {"decoders"}:
-            return loss, Gradient(fed[:0], fed[:0], decoder_gradient)
+            return loss, Gradient(right[:0], right[:0], decoder_gradient)
 
-        errors = encoders.new_empty(max(rows, terms), net.neurons)
-        delta = errors[:rows].split(batch)
-        torch.mm(residuals, decoders.T * (2 / batch), out=errors[:rows])
+        left = torch.empty_like(right)
+        delta, errors, leak = left.split(rows), residuals @ decoders.T, net.leak
         for t in range(duration - 1, 0, -1):
-            delta[t - 1].mul_(f.derivative(nu[t - 1]))
-            w.pull_back(delta[t - 1], onto=delta[t - 2])
-        delta[-1].mul_(f.derivative(nu[-1]))
-        first = x[0].T @ delta[-1]
+            torch.mul(errors[t], f.derivative(nu[t]), out=delta[t])
+            if leak != 1:
+                delta[t].mul_(leak)
+                errors[t - 1].add_(errors[t], alpha=1 - leak)
+            w.pull_back(delta[t], onto=errors[t - 1])
+        torch.mm(x[0].T, errors[0] * f.derivative(nu[0]) * leak, out=delta[0])
         encoder_gradient = None
         if "encoders" in parts:
-            driven = sum((x[t].T @ delta[t - 1] for t in range(1, duration)), first)
-            encoder_gradient = w.pull_back(driven).T
-        errors[terms - channels : terms] = first  # in the place of t = 0
-        kept = terms if "recurrent" in parts else 0
-        return loss, Gradient(errors[:kept], fed[:kept], decoder_gradient, encoder_gradient)
+            encoder_gradient = w.pull_back(sum((x[t].T @ delta[t] for t in range(1, duration)), delta[0])).T
+        kept = len(left) if "recurrent" in parts else 0
+        return loss, Gradient(left[:kept], right[:kept], decoder_gradient, encoder_gradient)
 
 
 @LOSSES.add("batch")
 class Batch(SequencePart):
+    leaky = True
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = BATCH
 
     def make(self, task: Integration, covariance: Tensor | None) -> Loss:

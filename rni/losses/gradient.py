@@ -47,16 +47,18 @@ def _parameters(part: nn.Module | nn.Parameter) -> list[nn.Parameter]:
     return list(part.parameters()) if isinstance(part, nn.Module) else [part]
 
 
-def require_task(net: Network, task: Integration) -> None:
-    """Refuse a loss of one task for a network of another: what it learned would not be what it says."""
+def require_task(net: Network, task: Integration, leaky: bool = False) -> None:
+    """Refuse a loss of one task for a network of another, or of h = f(nu) for a leaky one: it would learn otherwise."""
     if net.task != task:
         raise InputError(f"task: {task} of the loss, {net.task} of the network; allowed: the same")
+    if net.leak != 1 and not leaky:
+        raise InputError(f"leak: {net.leak:g}; allowed: 1, or the batch loss, or `net.undamped()` and its task")
 
 
-def require_inputs(inputs: Tensor, net: Network, *names: str) -> None:
-    """Refuse inputs that are not (*names, channels), or have none."""
+def own_inputs(inputs: Tensor, net: Network, *names: str) -> Tensor:
+    """As the network's numbers; refuses what is not (*names, channels), or has none."""
+    inputs = net.cast("inputs", inputs)
     if inputs.ndim != len(names) + 1 or inputs.shape[-1] != net.channels or not inputs.numel():
         allowed = f"({', '.join(names)}, {net.channels}), with at least one {' and one '.join(names)}"
         raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")
-    if inputs.dtype != net.dtype:
-        raise InputError(f"inputs: {inputs.dtype}; allowed: {net.dtype}, as the network has")
+    return inputs

@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from rni import memory
 from rni.errors import InputError, require_whole
 from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
-from rni.losses.gradient import Gradient, Trained, require_inputs, require_task, trained_parts
+from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.part import Numbers, require
 from rni.streams import points, shifted_points
@@ -176,7 +176,7 @@ def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, .
 
 def proxy_value(net: Network, z: Tensor, current_weight: float = 1.0) -> Tensor:
     r"""$\sum_z |D^\dagger f(WEz) - S\Gamma z|^2 + a\,|W f(WEz) - WE\,\Gamma z|^2$, over the rows z."""
-    require_inputs(z, net, "point")
+    z = own_inputs(z, net, "point")
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
     driven = net.recurrent(net.encoders.T)  # W E, as rows
     h = net.f(z @ driven)
@@ -197,7 +197,7 @@ def proxy_gradient(
     term has rank D. z: (points, channels).
     """
     parts = trained_parts(net, train)
-    require_inputs(z, net, "point")
+    z = own_inputs(z, net, "point")
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
     w, encoders, decoders = net.recurrent, net.encoders, net.decoders
     driven = w(encoders.T)

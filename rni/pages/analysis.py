@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
-from rni.analysis.populations import NAMES
+from rni.analysis.population import NAMES
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.verdict import TOLERANCE, percent
 from rni.atomic import write_atomically

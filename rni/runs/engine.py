@@ -183,7 +183,12 @@ class LocalExecutor(Executor):
     def _begin(self) -> None:
         context = get_context("spawn")  # forking a process that has used torch is not safe
         theirs, self._lifeline = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(self.workers, context, _start_worker, (theirs,))
+        try:
+            self._pool = ProcessPoolExecutor(self.workers, context, _start_worker, (theirs,))
+        except OSError as error:  # its locks are in shared memory, which may be full; the system's word can be "Error"
+            raise InputError(
+                f"workers: {self.workers}, the system gives them no shared memory ({error}); allowed: some room in it"
+            ) from None
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         with self._guard:

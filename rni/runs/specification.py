@@ -25,7 +25,7 @@ from rni.weights import WEIGHTS, WeightsPart
 
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
-FORMAT = 5  # part of every run's hash: raise it when the same specification comes to mean another result
+FORMAT = 6  # part of every run's hash: raise it when the same specification comes to mean another result
 
 
 class Task(Part):
@@ -57,6 +57,7 @@ class NetworkPart(Part):
     )
     vectors: Annotated[SerializeAsAny[VectorsPart], BeforeValidator(VECTORS.choose)] = VECTORS.choose("independent")
     weights: Annotated[SerializeAsAny[WeightsPart], BeforeValidator(WEIGHTS.choose)] = WEIGHTS.choose("dense")
+    leak: Annotated[float, Field(gt=0, le=1)] = 1.0
     initial_radius: Annotated[float, Field(ge=0, le=1e3)] = 0.0
     precision: Literal["float32", "float64"] = "float32"
 
@@ -105,6 +106,7 @@ class Specification(Part):
     def _coherent(self) -> Self:
         training, network = self.training, self.network
         training.loss.check(self.task.build(), network.activation.name)
+        require(network.leak == 1 or training.loss.leaky, "network.leak", network.leak, "1, or the batch loss")
         try:
             network.vectors.check(network.neurons, len(self.task.decays))
         except InputError as error:
@@ -170,7 +172,7 @@ class Specification(Part):
             noisy = self.loss().noisy
             recurrent = part.weights.build(part.neurons, part.initial_radius, dtype, self.stream, noisy)
             f = part.activation.build(part.neurons, self.stream)
-            return Network(self.task.build(), encoders, decoders, recurrent, f)
+            return Network(self.task.build(), encoders, decoders, recurrent, f, part.leak)
 
     def loss(self) -> Loss:
         """The loss that training minimises."""

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import Diverged, InputError, require_one_of, require_whole
-from rni.losses import Gradient, Loss, Schedule, Trained
+from rni.losses import Gradient, Loss, OwnLoss, Schedule, Trained
 from rni.losses.gradient import trained_parts
 from rni.network import Network
 from rni.training.checkpoint import Checkpoint, held_interrupt
@@ -31,11 +31,11 @@ GROWTH = 1e3  # a loss this many times a silent network's has no way back
 
 def train(
     net: Network,
-    loss: Loss,
+    loss: Loss | Callable[[Network], Tensor],
     *,
     learning_rate: float | None = None,
     steps: int = STEPS,
-    optimizer: Optimizer | str | None = None,
+    optimizer: Optimizer | torch.optim.Optimizer | type[torch.optim.Optimizer] | str | None = None,
     generator: Generator | None = None,
     train: Trained = "recurrent",
     schedule: Schedule | None = None,
@@ -46,18 +46,23 @@ def train(
     """Train the network in place; return the loss at every step, measured before the step.
 
     Trains W, W and decoders, decoders alone, or all: encoders too, and the activation's own parameters. What does not
-    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam". Learning rate and
-    schedule are chosen for the loss where they are left open: see `rate_and_schedule`.
+    require a gradient is left as it is. `optimizer` is one, or "sgd", the default, or "adam", or torch's: an instance
+    made for what is trained, or a class. Learning rate and schedule are chosen for the loss where they are left open:
+    see `rate_and_schedule`. Inputs are drawn on the CPU, and cast to the precision and the device of the network.
+
+    A plain function of the network, a scalar that torch can differentiate, is a loss too, with a learning rate given.
 
     Stops after `steps`, or when the loss falls below `stop_loss`. Raises `Diverged` when the loss is not finite or a
     thousand times that of a silent network. Each callback gets (step, loss, network) before the step is made. With a
     checkpoint, a killed training goes on where it was, to the same bits; an interrupted or diverged one
     saves itself first.
     """
-    optimizer = make(optimizer)
-    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule)
+    optimizer, loss = make(optimizer), _loss(loss)
+    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule, net.leak)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
+    if generator.device.type != "cpu":
+        raise InputError(f"generator: on {generator.device}; allowed: on cpu, where inputs are drawn for any device")
     limit = GROWTH * max(loss.silent(), 1e-30)
     losses = checkpoint.resume(net, optimizer, generator) if checkpoint else []
     with held_interrupt(hold=checkpoint is not None) as interrupted:
@@ -81,13 +86,19 @@ def train(
     return losses
 
 
+def _loss(loss: Loss | Callable[[Network], Tensor]) -> Loss:
+    if not callable(loss):  # a Loss is, too
+        raise InputError(f"loss: {loss!r}; allowed: a loss of rni.losses, or a function of the network")
+    return loss if isinstance(loss, Loss) else OwnLoss(loss)
+
+
 def rate_and_schedule(
-    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
+    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None, leak: float = 1.0
 ) -> tuple[float, Schedule]:
     """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
     if learning_rate is not None:
         return learning_rate, schedule or "constant"
-    own_rate, own_schedule = optimizer.defaults(loss)
+    own_rate, own_schedule = optimizer.defaults(loss, leak)
     return own_rate, schedule or own_schedule
 
 
@@ -108,8 +119,8 @@ def check_options(
 def _gradient(loss: Loss, net: Network, inputs: Any, train: Trained) -> tuple[float, Gradient]:
     """The loss and its gradient; for parameters of the activation's own by automatic differentiation."""
     value, gradient = loss.gradient(net, inputs, train)
-    own = {name: parameter for name, parameter in net.f.named_parameters() if parameter.requires_grad}
-    if train != "all" or not own:
+    own = {name: p for name, p in net.f.named_parameters() if p.requires_grad} if train == "all" else {}
+    if not own:
         return value, gradient
     with torch.enable_grad():
         slopes = torch.autograd.grad(loss.value(net, inputs), list(own.values()), materialize_grads=True)

@@ -1,7 +1,7 @@
-"""Gradient descent and Adam on factored gradients."""
+"""Gradient descent, Adam and torch's optimizers on factored gradients."""
 
-from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,10 @@ from rni.network import Network
 class Optimizer(Protocol):
     """One step on the trained parameters, at a given learning rate; its memory as named tensors.
 
-    `defaults`: learning rate and schedule for a loss, where they are left open.
+    `defaults`: learning rate and schedule for a loss and a network of that leak, where they are left open.
     """
 
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]: ...
+    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]: ...
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None: ...
 
@@ -30,8 +30,9 @@ class Optimizer(Protocol):
 class GradientDescent:
     r"""$W \leftarrow W - \eta\,\partial L/\partial W$, and the same for trained vectors."""
 
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
-        return loss.rate(), loss.schedule
+    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]:
+        """The outputs of one step have the leak as a factor, and their errors' curvature its square."""
+        return loss.rate() / leak**2, loss.schedule
 
     @torch.no_grad()
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
@@ -47,20 +48,29 @@ class GradientDescent:
         del state
 
 
-class Adam:
-    """Adam (Kingma & Ba 2015), torch's own, with its default moments. Fills W's bulk: its steps are element-wise.
+class Torch:
+    """Any optimizer of `torch.optim` whose steps need no closure: a class, or an instance made for what is trained.
 
-    Each parameter has moments of its own: one Adam may train several networks, or other parts of one. Its `state` is
-    that of the parameters in the last step, and what is restored goes to those of the next one.
+    Steps are element-wise and fill W's bulk. The rate is that of the first group of parameters, those of others stay
+    in proportion. A class makes one for whatever is trained, each parameter with a memory of its own: it may train
+    several networks, or other parts of one. The `state` is that of the parameters in the last step, and what is
+    restored goes to those of the next one.
     """
 
-    def __init__(self):
-        self._adam = torch.optim.Adam([nn.Parameter(torch.empty(0))], fused=True)  # torch refuses to have none
+    def __init__(self, optimizer: torch.optim.Optimizer | Callable[..., torch.optim.Optimizer], **options: Any):
+        self._bound = isinstance(optimizer, torch.optim.Optimizer)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = optimizer([nn.Parameter(torch.empty(0, 0))], **options)  # torch refuses to have none
+        self._torch = optimizer
+        self._name = type(self._torch).__name__
+        if isinstance(self._torch, torch.optim.LBFGS | torch.optim.SparseAdam):
+            raise InputError(f"optimizer: {self._name}; allowed: one that steps on dense gradients, without a closure")
+        self._rate = float(self._torch.param_groups[0]["lr"])
         self._last: dict[str, nn.Parameter] = {}
         self._restored: dict[str, Tensor] | None = None
 
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
-        return 5e-4, "constant"
+    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]:
+        return self._rate, "constant"
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
         trained = {name: (parameter, slope) for name, parameter, slope in _beside_recurrent(net, gradient)}
@@ -68,50 +78,78 @@ class Adam:
             w = net.recurrent.matrix()
             if not isinstance(w, nn.Parameter):
                 found = type(net.recurrent).__name__
-                raise InputError(f"weights: {found}; allowed: Dense or Dale for training W with Adam")
+                raise InputError(f"weights: {found}; allowed: Dense or Dale for training W with {self._name}")
             trained["recurrent"] = (w, gradient.recurrent())
         self._last = {name: parameter for name, (parameter, _) in trained.items()}
+        groups = self._groups()
         self._take_restored()
+        self._torch.zero_grad()
         for parameter, slope in trained.values():
             # torch's fused step takes all memory for row-major
             parameter.data, parameter.grad = parameter.data.contiguous(), slope.contiguous()
-        self._adam.param_groups[0] |= {"params": list(self._last.values()), "lr": learning_rate}
-        self._adam.step()
-        for parameter in self._last.values():
-            parameter.grad = None
+        own = [group["lr"] for group in groups]
+        for group, rate in zip(groups, own, strict=True):
+            group["lr"] = rate * (learning_rate / self._rate)
+        self._torch.step()
+        for group, rate in zip(groups, own, strict=True):
+            group["lr"] = rate
+        self._torch.zero_grad()
         if "recurrent" in trained:
             net.recurrent.project_()
 
     def state(self) -> dict[str, Tensor]:
         if self._restored is not None:
             return self._restored
-        slots = {name: self._adam.state[parameter] for name, parameter in self._last.items()}
-        return {f"{name}.{key}": tensor for name, entry in slots.items() for key, tensor in entry.items()}
+        slots = {name: self._torch.state[parameter] for name, parameter in self._last.items()}
+        tensors = ((f"{name}.{key}", value) for name, entry in slots.items() for key, value in entry.items())
+        return {name: value for name, value in tensors if isinstance(value, Tensor)}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         self._restored = dict(state)
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """Of what is trained; refuses an instance that was not made for all of it."""
+        groups = self._torch.param_groups
+        if not self._bound:
+            groups[0]["params"] = list(self._last.values())
+        held = {id(parameter) for group in groups for parameter in group["params"]}
+        if missing := [name for name, parameter in self._last.items() if id(parameter) not in held]:
+            found = f"{self._name} without {', '.join(missing)}"
+            raise InputError(f"optimizer: {found}; allowed: one made for all that is trained, or the class")
+        return groups
 
     def _take_restored(self) -> None:
         if self._restored is None:
             return
         for name, parameter in self._last.items():
             own = {key.rpartition(".")[2]: v for key, v in self._restored.items() if key.rpartition(".")[0] == name}
-            self._adam.state[parameter] = own
+            self._torch.state[parameter] = {key: value.to(parameter.device) for key, value in own.items()}
         self._restored = None
+
+
+class Adam(Torch):
+    """Adam (Kingma & Ba 2015), torch's own, with its default moments."""
+
+    def __init__(self):
+        super().__init__(torch.optim.Adam, lr=5e-4, fused=True)
 
 
 OPTIMIZERS: dict[str, type[GradientDescent] | type[Adam]] = {"sgd": GradientDescent, "adam": Adam}
 
 
-def make(optimizer: Optimizer | str | None) -> Optimizer:
-    """The optimizer itself, or one by its name; gradient descent by default."""
+def make(optimizer: Optimizer | torch.optim.Optimizer | type[torch.optim.Optimizer] | str | None) -> Optimizer:
+    """The optimizer itself, one by its name, or torch's; gradient descent by default."""
     if optimizer is None:
         return GradientDescent()
     if isinstance(optimizer, str) and optimizer in OPTIMIZERS:
         return OPTIMIZERS[optimizer]()
+    if isinstance(optimizer, torch.optim.Optimizer) or (
+        isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)
+    ):
+        return Torch(optimizer)
     if isinstance(optimizer, str | type) or not isinstance(optimizer, Optimizer):
         named = ", ".join(map(repr, OPTIMIZERS))
-        raise InputError(f"optimizer: {optimizer!r}; allowed: {named}, or an optimizer of rni.training")
+        raise InputError(f"optimizer: {optimizer!r}; allowed: {named}, an optimizer of rni.training or of torch.optim")
     return optimizer
 
 

@@ -45,6 +45,8 @@ def reduced(net: Network) -> Reduction:
     """
     if net.f.name != "linear":
         raise InputError(f"activation: {net.f.name!r}; allowed: 'linear'")
+    if net.leak != 1:
+        raise InputError(f"leak: {net.leak:g}; allowed: 1")
     basis = null_basis(net.encoders.detach(), net.decoders.detach())
     inside = basis.to(net.dtype)
     w = net.recurrent.matrix()

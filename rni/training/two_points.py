@@ -2,10 +2,9 @@ r"""Plain descent on the exact ReLU proxy loss (section 4.2), where each step is
 
 $W = A^\dagger B$ with few rows in A and B. A step adds $\kappa_z$ and $\lfloor z\nu\rfloor_+ - z\gamma e$ to them, for
 z = 1 and z = -1, and changes the row of A that belongs to e. These are the steps of `ReLUProxyLoss` on `LowRank`
-weights, in NumPy, where a small product costs several times less than in torch.
+weights, in NumPy and in place, where a small product costs several times less than in torch.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,114 +12,90 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import InputError
-from rni.losses import Gradient, Loss, ReLUProxyLoss, Schedule, Trained
+from rni.losses import Gradient, ReLUProxyLoss, Trained
+from rni.losses.gradient import require_task
 from rni.network import Network
-from rni.training.checkpoint import Checkpoint
-from rni.training.descent import STEPS, Callback, train
+from rni.training.descent import train
+from rni.training.optimizers import GradientDescent
 from rni.weights import LowRank
 
-
-def train_two_points(
-    net: Network,
-    loss: ReLUProxyLoss,
-    *,
-    learning_rate: float | None = None,
-    steps: int = STEPS,
-    schedule: Schedule | None = None,
-    stop_loss: float = 0.0,
-    callbacks: Sequence[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-) -> list[float]:
-    """Train a network of `LowRank` weights in place, and return the losses, as `train` does."""
-    both = _TwoPoints(net, loss)
-    return train(
-        net,
-        both,
-        optimizer=both,
-        learning_rate=learning_rate,
-        steps=steps,
-        schedule=schedule,
-        stop_loss=stop_loss,
-        callbacks=callbacks,
-        checkpoint=checkpoint,
-    )
+Z = {np.dtype(dtype): np.array([[1], [-1]], dtype) for dtype in (np.float32, np.float64)}
 
 
-class _TwoPoints(Loss):
-    """The loss and the optimizer, which share A and B."""
+def train_two_points(net: Network, loss: ReLUProxyLoss, **options: Any) -> list[float]:
+    """Train a network of `LowRank` weights in place, and return the losses, as `train` does with these options."""
+    if not isinstance(net.recurrent, LowRank) or net.f.name != "relu" or net.encoders.device.type != "cpu":
+        found = f"{type(net.recurrent).__name__}, {net.f.name!r}, on {net.encoders.device}"
+        raise InputError(f"network: {found}; allowed: LowRank and 'relu', on cpu, for descent on two points")
+    require_task(net, loss.task)
+    return train(net, _TwoPoints(loss.task), optimizer=_InPlace(), train="recurrent", **options)
 
-    def __init__(self, net: Network, loss: ReLUProxyLoss):
-        if not isinstance(net.recurrent, LowRank) or net.f.name != "relu":
-            found = f"{type(net.recurrent).__name__}, {net.f.name!r}"
-            raise InputError(f"weights, activation: {found}; allowed: LowRank and 'relu' for descent on two points")
-        self.loss = loss
-        self.weights = net.recurrent
-        self.encoder, self.decoder = (vectors.detach()[:, 0].numpy() for vectors in (net.encoders, net.decoders))
-        self.z = np.array([[1], [-1]], self.encoder.dtype)
-        self.decayed = self.z * self.encoder.dtype.type(loss.task.decays[0])
-        self.rows = 0  # of A and B that are in use; none until they are read from the network
-        self.a, self.b = np.empty((2, self.weights.room + 2, net.neurons), self.encoder.dtype)
-        left, right = torch.empty(2, 3, net.neurons, dtype=net.dtype)
-        self.terms = Gradient(left, right)
-        self.terms.right[2] = net.encoders.detach()[:, 0]
 
+def two_points(
+    a: np.ndarray, b: np.ndarray, e: np.ndarray, d: np.ndarray, decay: float, scale: float
+) -> tuple[float, np.ndarray, np.ndarray]:
+    r"""The loss and $\partial L/\partial W$ = left.T @ right for $W = A^\dagger B$; see `proxy_gradient`.
+
+    A, B (rank, neurons); e, d (neurons,); left, right (3, neurons), the last row of right is e.
+    """
+    z, decayed = Z[e.dtype], Z[e.dtype] * e.dtype.type(decay)
+    nu = (b @ e) @ a  # W e
+    h = np.maximum(z * nu, 0)
+    output = h @ d - scale * decayed[:, 0]
+    current = (h @ b.T) @ a - decayed * nu
+    errors = output[:, None] * d + (current @ a.T) @ b
+    first = np.heaviside(nu, 0.5) * (errors[0] + errors[1]) - errors[1]  # f'(-x) = 1 - f'(x)
+    left, right = np.empty((2, 3, len(e)), e.dtype)
+    left[:2], left[2], right[:2], right[2] = 2 * current, 2 * first, h - decayed * e, e
+    return float(output @ output + np.vdot(current, current)), left, right
+
+
+class _TwoPoints(ReLUProxyLoss):
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Any:
         """Nothing: z is always 1 and -1."""
 
-    def silent(self) -> float:
-        return self.loss.silent()
-
-    def value(self, net: Network, inputs: Any) -> Tensor:
-        return self.loss.value(net, self.loss.draw(dtype=net.dtype))
-
-    def defaults(self, loss: Loss) -> tuple[float, Schedule]:
-        return self.loss.rate(), self.loss.schedule
-
     def gradient(self, net: Network, inputs: Any, train: Trained = "recurrent") -> tuple[float, Gradient]:
-        """See `proxy_gradient`; the last of the three terms is the encoder's."""
-        if not self.rows:
-            self._read()
-        a, b, e, d = self.a[: self.rows], self.b[: self.rows], self.encoder, self.decoder
-        nu = (b @ e) @ a  # W e
-        h = np.maximum(self.z * nu, 0)
-        output = h @ d - self.loss.task.scales[0] * self.decayed[:, 0]
-        current = (h @ b.T) @ a - self.decayed * nu
-        errors = output[:, None] * d + (current @ a.T) @ b
-        active = np.heaviside(nu, 0.5)
-        left, right = (factor.numpy() for factor in (self.terms.left, self.terms.right))
-        np.multiply(current, 2, out=left[:2])
-        np.multiply(active * (errors[0] + errors[1]) - errors[1], 2, out=left[2])
-        np.subtract(h, self.decayed * e, out=right[:2])
-        return float(output @ output + np.vdot(current, current)), self.terms
+        assert isinstance(net.recurrent, LowRank)
+        a, b = map(_rows, net.recurrent.factors())
+        (e,), (d,) = map(_rows, (net.encoders, net.decoders))
+        loss, left, right = two_points(a, b, e, d, self.task.decays[0], self.task.scales[0])
+        return loss, Gradient(torch.from_numpy(left), torch.from_numpy(right))
+
+
+class _InPlace(GradientDescent):
+    """A and B with room for more rows, and the encoder as the first row of B."""
+
+    a = b = np.empty((0, 0))
+    address = None  # of A in memory: W has other factors after a compression, or from a checkpoint
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
-        r"""$W \leftarrow W - \eta\,\partial L/\partial W$."""
-        left, right, new = gradient.left.numpy(), gradient.right.numpy(), slice(self.rows, self.rows + 2)
-        self.a[new], self.b[new] = -learning_rate * left[:2], right[:2]
+        weights, left, right = net.recurrent, gradient.left.numpy(), gradient.right.numpy()
+        assert isinstance(weights, LowRank)
+        if weights.left.data_ptr() != self.address:
+            self._read(weights, right[2])
+        rows = weights.left.shape[1]
+        new = slice(rows, rows + 2)
+        np.multiply(left[:2], -learning_rate, out=self.a[new])
+        self.b[new] = right[:2]
         self.a[0] -= learning_rate * left[2]
-        self.rows += 2
-        self._write()
-        if self.rows + 2 > len(self.a):
-            self.weights.compress_()
-            self._read()
+        self._write(weights, rows + 2)
+        if rows + 2 > weights.room:
+            weights.compress_()
 
-    def state(self) -> dict[str, Tensor]:
-        return {}
+    def _read(self, weights: LowRank, encoder: np.ndarray) -> None:
+        left, right = _rows(weights.left), _rows(weights.right)
+        first = 0 if len(right) and np.array_equal(right[0], encoder) else 1
+        rows = first + len(left)
+        self.a, self.b = np.empty((2, max(weights.room, rows) + 2, len(encoder)), encoder.dtype)
+        self.a[0], self.b[0] = 0, encoder
+        self.a[first:rows], self.b[first:rows] = left, right
+        self._write(weights, rows)
+        self.address = weights.left.data_ptr()
 
-    def restore(self, state: dict[str, Tensor]) -> None:
-        self.rows = 0
+    def _write(self, weights: LowRank, rows: int) -> None:
+        for factor, values in ((weights.left, self.a), (weights.right, self.b)):
+            factor.data = torch.from_numpy(values[:rows]).T
 
-    def _read(self) -> None:
-        """A and B from the network, with the encoder as the first row of B."""
-        left, right = (factor.detach().T.numpy() for factor in (self.weights.left, self.weights.right))
-        first = 0 if len(right) and np.array_equal(right[0], self.encoder) else 1
-        self.rows = first + len(left)
-        if self.rows + 2 > len(self.a):
-            self.a, self.b = np.empty((2, 2 * self.rows + 2, len(self.encoder)), self.encoder.dtype)
-        self.a[0], self.b[0] = 0, self.encoder
-        self.a[first : self.rows], self.b[first : self.rows] = left, right
-        self._write()
 
-    def _write(self) -> None:
-        for factor, rows in ((self.weights.left, self.a), (self.weights.right, self.b)):
-            factor.data = torch.from_numpy(rows[: self.rows]).T
+def _rows(columns: Tensor) -> np.ndarray:
+    return columns.detach().numpy().T

@@ -3,7 +3,7 @@ import torch
 
 import rni
 from rni.analysis import robustness
-from rni.analysis.robustness import lesioned, noisy_outputs, noisy_weights
+from rni.analysis.perturbations import lesioned, noisy_outputs, noisy_weights
 from rni.inputs import bursts
 
 

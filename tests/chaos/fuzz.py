@@ -28,7 +28,7 @@ from safetensors.torch import save as pack
 from torch import nn
 
 from rni import InputError, Specification
-from rni.cli import _read_inputs
+from rni.cli.inputs import read_inputs
 from rni.exchange import foreign, native
 from rni.exchange.native import NetworkFile
 from rni.exchange.vanilla import VanillaRNN
@@ -468,8 +468,8 @@ def make_inputs(r: random.Random, folder: Path) -> bytes:
     return damaged(r, content) if kind == 0 else content
 
 
-def read_inputs(path: Path) -> None:
-    _read_inputs(path, 2)
+def read_signals(path: Path) -> None:
+    read_inputs(path, 2)
 
 
 Make = Callable[[random.Random, Path], bytes]
@@ -478,7 +478,7 @@ KINDS: dict[str, tuple[Make, Callable[[Path], None], str]] = {
     "network files": (make_network, read_network, ".safetensors"),
     "state dicts": (make_state_dict, read_any, ".pt"),
     "arrays": (make_arrays, read_any, ".npz"),
-    "inputs": (make_inputs, read_inputs, ".npy"),
+    "inputs": (make_inputs, read_signals, ".npy"),
 }
 
 

@@ -201,10 +201,24 @@ def test_inputs_without_numbers_are_refused(small, make, shape):
             use(net, torch.zeros(shape, dtype=torch.float64))
 
 
-def test_inputs_have_the_precision_of_the_network(small):
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.int64, torch.bool])
+def test_inputs_of_any_kind_are_cast_to_the_precision_of_the_network(small, generator, kind):
     net = small("relu", (0.9,))
-    with pytest.raises(InputError, match=r"inputs: torch\.float32; allowed: torch\.float64"):
-        BatchLoss(net.task).gradient(net, torch.zeros(2, 3, 1))
+    for loss, shape in (
+        (BatchLoss(net.task), (2, 3, 1)),
+        (ProxyLoss(net.task), (4, 1)),
+        (ReLUProxyLoss(net.task), (2, 1)),
+    ):
+        given = torch.randn(shape, generator=generator).to(kind)
+        cast = given.to(torch.float64)
+        assert loss.value(net, given) == loss.value(net, cast)
+        (value, gradient), (expected, slope) = loss.gradient(net, given), loss.gradient(net, cast)
+        assert value == expected
+        assert torch.equal(gradient.recurrent(), slope.recurrent())
+        for wrong in (cast.numpy(), cast.to(torch.complex128)):
+            for use in (loss.value, loss.gradient):
+                with pytest.raises(InputError, match=r"inputs: (ndarray|torch.complex128); allowed: a tensor of real"):
+                    use(net, wrong)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,8 @@ from typer.testing import CliRunner
 import rni
 from rni.cli import app
 from rni.exchange import native
-from rni.pages import explore, page
-from rni.pages.explore import describe
+from rni.pages import explore, explorer, page
+from rni.pages.explorer import describe
 from rni.pages.snapshots import Snapshots, beside, read
 from rni.weights import Dale, LowRank, dale_signs, random_matrix
 
@@ -59,6 +58,7 @@ NETWORKS = {
     "Dale": dale,
     "linear": lambda: rni.design(rni.Integration(0.98), 100, "linear").network,
     "tanh": lambda: dense(f="tanh"),
+    "leaky": lambda: rni.design(TWO, 300, leak=0.2).network,
 }
 
 
@@ -316,7 +316,7 @@ def test_what_a_page_cannot_hold_is_refused_in_one_line(tmp_path, monkeypatch):
         explore(net, tmp_path / "page.txt")
     with pytest.raises(rni.InputError, match="activation"):
         page(rni.Network(TWO, net.encoders, net.decoders, net.recurrent, torch.sin))
-    monkeypatch.setattr(sys.modules["rni.pages.explore"], "LARGEST", 50)
+    monkeypatch.setattr(explorer, "LARGEST", 50)
     with pytest.raises(rni.InputError, match="neurons: 100, with W of full rank; allowed: up to 50"):
         page(dense(100))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rni import InputError, Specification
-from rni.runs import progress
+from rni.runs import engine, progress
 from rni.runs.engine import RunOutcome, cluster, compute_all, local
 from rni.runs.progress import remove_stale, reported, runs_progress, statuses
 from rni.runs.specification import EXPECTED
@@ -224,6 +224,15 @@ def test_wrong_numbers_of_workers_and_schedulers_that_do_not_answer_are_one_line
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'rni\[cluster\]'"):
         cluster("tcp://127.0.0.1:1")
+
+
+def test_a_system_without_room_for_the_locks_of_workers_is_told_in_words(monkeypatch):
+    def full(*_):
+        raise OSError(0, "Error")
+
+    monkeypatch.setattr(engine, "ProcessPoolExecutor", full)
+    with pytest.raises(InputError, match="workers: 2, the system gives them no shared memory"):
+        local(2)
 
 
 def test_progress_elsewhere_than_on_a_terminal_is_plain_lines(tmp_path, capsys, monkeypatch):

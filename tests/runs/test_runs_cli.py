@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rni import InputError, Specification
-from rni.runs.cli import app
+from rni.cli.runs import app
 from rni.runs.store import Store
 
 RAW = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"steps": 3}}
@@ -56,7 +56,7 @@ def test_a_wrong_key_is_answered_with_what_is_allowed_and_removes_nothing(store,
 
 def test_listing_and_showing_do_without_torch(store):
     script = (
-        "import sys; from typer.testing import CliRunner; from rni.runs.cli import app\n"
+        "import sys; from typer.testing import CliRunner; from rni.cli.runs import app\n"
         "for command in (['list'], ['show', sys.argv[2]]):\n"
         "    assert CliRunner().invoke(app, [*command, '--store', sys.argv[1]]).exit_code == 0\n"
         "assert 'torch' not in sys.modules"

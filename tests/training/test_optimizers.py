@@ -218,3 +218,106 @@ def test_parameters_of_an_own_activation_are_trained_with_all(optimizer, loss):
     assert_same(found, expected)
     assert not torch.equal(found.f.gain, network(f=f).f.gain)
     assert f.gain.dtype == torch.float32
+
+
+CHOSEN = {
+    "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr, momentum=0.9, weight_decay=0.01),
+    "rmsprop": torch.optim.RMSprop,
+    "adamw": torch.optim.AdamW,
+    "nadam": torch.optim.NAdam,
+}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+@pytest.mark.parametrize("form", [Dense, lambda w: Dale(w, torch.tensor([1.0, -1.0] * 4))])
+def test_an_optimizer_of_the_users_choice_makes_torchs_own_steps(monkeypatch, chosen, form):
+    monkeypatch.setitem(TORCH, chosen, CHOSEN[chosen])
+    found, expected = network(form=form), network(form=form)
+    loss = BatchLoss(TASK, 3, 4)
+    ours(found, loss, CHOSEN[chosen](found.parameters(), lr=0.01), "all")
+    steps_of_torch(expected, loss, chosen, MODES["all"])
+    assert_same(found, expected)
+
+
+def test_a_class_of_torch_is_made_for_what_is_trained(monkeypatch):
+    monkeypatch.setitem(TORCH, "rmsprop", torch.optim.RMSprop)
+    found, expected = network(), network()
+    loss = BatchLoss(TASK, 3, 4)
+    ours(found, loss, torch.optim.RMSprop, "recurrent+decoders")
+    steps_of_torch(expected, loss, "rmsprop", MODES["recurrent+decoders"])
+    assert_same(found, expected)
+
+
+def test_a_chosen_optimizer_keeps_its_own_rates_unless_one_is_given():
+    """Its groups' rates stay in proportion; what it was made with is there again afterwards."""
+
+    def moved(**options):
+        net = network()
+        before = net.recurrent.value.detach().clone(), net.decoders.detach().clone()
+        groups = [{"params": net.recurrent.parameters(), "lr": 0.01}, {"params": [net.decoders], "lr": 0.03}]
+        chosen = torch.optim.SGD(groups)
+        generator = torch.Generator().manual_seed(1)
+        train(
+            net,
+            BatchLoss(TASK, 3, 4),
+            optimizer=chosen,
+            train="recurrent+decoders",
+            steps=1,
+            generator=generator,
+            **options,
+        )
+        assert [group["lr"] for group in chosen.param_groups] == [0.01, 0.03]
+        return torch.cat([(net.recurrent.value - before[0]).flatten(), (net.decoders - before[1]).flatten()])
+
+    own = moved()
+    assert own.any()
+    torch.testing.assert_close(moved(learning_rate=0.02), 2 * own)
+
+
+def test_training_with_a_chosen_optimizer_goes_on_to_the_same_bits(tmp_path):
+    loss, whole = BatchLoss(TASK, 3, 4), network()
+    expected = ours(whole, loss, torch.optim.NAdam, "all", steps=12)
+    checkpoint = Checkpoint(tmp_path / "half", seconds=0)
+
+    def stop(step, value, net):
+        if step == 7:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        ours(network(), loss, torch.optim.NAdam, "all", steps=12, checkpoint=checkpoint, callbacks=[stop])
+    net = network()
+    assert ours(net, loss, torch.optim.NAdam, "all", steps=12, checkpoint=checkpoint) == expected
+    assert torch.equal(net.recurrent.value, whole.recurrent.value)
+
+
+def test_what_a_chosen_optimizer_can_not_do_is_refused():
+    net, loss = network(), BatchLoss(TASK, 3, 4)
+    partly = torch.optim.Adam([net.decoders])
+    with pytest.raises(
+        InputError, match="optimizer: Adam without encoders, recurrent; allowed: one made for all that is"
+    ):
+        ours(net, loss, partly, "all")
+    for kind in (torch.optim.LBFGS, torch.optim.SparseAdam):
+        with pytest.raises(
+            InputError, match=rf"optimizer: {kind.__name__}; allowed: .* dense gradients, without a closure"
+        ):
+            ours(net, loss, kind(net.parameters()), "all")
+    factored = network(form=lambda w: LowRank(w, w))
+    with pytest.raises(InputError, match="weights: LowRank; allowed: Dense or Dale for training W with RMSprop"):
+        ours(factored, loss, torch.optim.RMSprop, "recurrent")
+
+
+@pytest.mark.parametrize("optimizer", [GradientDescent, torch.optim.AdamW])
+@pytest.mark.parametrize(
+    ("loss", "f"),
+    [(BatchLoss(TASK, 3, 4), "tanh"), (AveragedLoss(TASK, 3), "linear"), (ProxyLoss(TASK, 5), "relu")],
+)
+def test_training_stays_on_the_device_of_the_network(monkeypatch, optimizer, loss, f):
+    """torch refuses products of the CPU's numbers with those of the device "meta", which has sizes but no values."""
+    monkeypatch.setattr(torch.Tensor, "__float__", lambda values: 1.0)
+    net = network(f=f).to("meta")
+    chosen = optimizer if optimizer is not GradientDescent else GradientDescent()
+    assert len(train(net, loss, optimizer=chosen, train="all", learning_rate=0.01, steps=2)) == 2
+    assert {parameter.device.type for parameter in net.parameters()} == {"meta"}
+    assert loss(net).device.type == "meta"
+    assert net.outputs(torch.zeros(2, 3, 3)).device.type == "meta"

@@ -5,7 +5,7 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import relative_error, robustness
-from rni.analysis.robustness import noisy_weights
+from rni.analysis.perturbations import noisy_weights
 from rni.designs import design
 from rni.designs.certificate import certify
 from rni.inputs import bursts, white_noise

@@ -79,7 +79,7 @@ def map_activity(net: Network, neuron: int) -> dict[str, np.ndarray]:
     """Integrals and activity of a neuron at some samples of many trajectories."""
     generator = torch.Generator().manual_seed(1)
     x = white_noise(MAPPED, DURATION, net.channels, generator)
-    h = torch.stack([h[:, neuron] for _, h in net.steps(x.to(net.dtype))], 1).flatten()
+    h = torch.stack([h[:, neuron] for _, h in net.steps(x)], 1).flatten()
     some = torch.randperm(len(h), generator=generator)[:SHOWN]
     return {"integrals": net.task.targets(x.double()).flatten(0, 1)[some].numpy(), "activity": h[some].numpy()}
 

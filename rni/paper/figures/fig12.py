@@ -116,7 +116,7 @@ def examine(net: Network) -> dict[str, Any]:
         "cosine": float((mode.overlaps[0] / net.decoders.norm(dim=0)).max()),
         "share": float(found.values[: channels + 1].square().sum() / file["recurrent"].square().sum()),
         "error": float(relative_error(net, x).max()),
-        "cut_error": float(relative_error(Network(net.task, net.encoders, net.decoders, cut, net.f), x).max()),
+        "cut_error": float(relative_error(net.changed(cut), x).max()),
         "broken": breaks_dale(file["recurrent"], signs),
     }
 

@@ -74,7 +74,7 @@ def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
     for factor in FACTORS:
         moved = LowRank(*factors, tolerance=1e-13)  # what grows is small at first, and must not be compressed away
         moved.descend_(left, right, 1e-2)
-        copy = Network(net.task, net.encoders, net.decoders, moved)
+        copy = net.changed(moved)
         try:
             losses = train(copy, ReLUProxyLoss(net.task), learning_rate=factor * 2 / largest, steps=steps)
         except Diverged as error:

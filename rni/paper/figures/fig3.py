@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.analysis.populations import NAMES, population_vectors, populations
+from rni.analysis.population import NAMES, population_vectors, populations
 from rni.inputs import white_noise
 from rni.network import Network
 from rni.pages.style import POPULATIONS, TARGET, legend, panels

@@ -5,7 +5,7 @@ import torch
 from matplotlib.figure import Figure as Drawing
 from matplotlib.figure import SubFigure
 
-from rni.analysis.populations import NAMES
+from rni.analysis.population import NAMES
 from rni.network import Network
 from rni.pages.style import POPULATIONS, THEORY, legend, plain
 from rni.paper.claims import Claim

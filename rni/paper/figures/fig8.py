@@ -35,7 +35,7 @@ def specifications(profile: Profile) -> dict[str, Specification]:
 @torch.no_grad()
 def sampled(net: Network, directions: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:
     r"""$\alpha_t$ and $\bar y_t$, each (samples, channels), at integrals that inputs within [-1, 1] can reach."""
-    alpha = torch.stack([current_coordinates(nu, directions) for nu, _ in net.steps(inputs.to(net.dtype))], 1)
+    alpha = torch.stack([current_coordinates(nu, directions) for nu, _ in net.steps(inputs)], 1)
     y = net.task.targets(inputs.double()).flatten(0, 1)
     within = (y.abs() <= y.new_tensor(net.task.largest_integral())).all(1)
     return alpha.flatten(0, 1).double()[within], y[within]

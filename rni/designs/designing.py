@@ -73,7 +73,7 @@ class Design(Described):
         inputs = white_noise if net.f.name in EXACT else bursts
         x = inputs(trajectories, duration, net.channels, generator).double()
         if self.bounds is not None:
-            z = Integration(net.task.decays).targets(x) / _row(net.task.decays)
+            z = _visited(net, x)
             x = x * (_row(self.bounds) / z.abs().amax((0, 1)))
         return tuple(relative_error(net, x).tolist())
 
@@ -87,6 +87,7 @@ def design(
     encoders: Tensor | np.ndarray | None = None,
     decoders: Tensor | np.ndarray | None = None,
     bounds: Sequence[float] | None = None,
+    leak: float = 1.0,
     seed: int = 0,
 ) -> Design:
     r"""A network that integrates, with W = $L M^\dagger$ of rank D and no training; the same seed gives the same bits.
@@ -95,6 +96,10 @@ def design(
     approximately, while $|z_c| \le$ `bounds`, by default what inputs up to 1 can reach. Encoders and decoders are
     (neurons, channels); unless given, those of a training with the same seed. float64. What errs by more than
     1e-6, or 10 % where it is approximate, in a simulation over 2000 steps is refused.
+
+    With a leak $\alpha$, $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$: the coordinates $a = M^\dagger h$ follow
+    $a \leftarrow (1-\alpha)a + \alpha M^\dagger f(L(a + x))$, so that the design for decays
+    $1 - (1-\gamma)/\alpha$, see `Integration.undamped`, is one for $\gamma$, as exact as without.
     """
     begun = time.perf_counter()
     if any(decay == 0 for decay in task.decays) or any(scale == 0 for scale in task.scales):
@@ -106,17 +111,17 @@ def design(
     drawn = vectors.independent(neurons, task.channels, stream(seed, "vectors"))
     e = _vectors("encoders", encoders, drawn.encoders)
     d = _vectors("decoders", decoders, drawn.decoders)
-    f = Network(task, e, d, LowRank(e, d), make(activation)).f
+    f, inner = Network(task, e, d, LowRank(e, d), make(activation), leak).f, task.undamped(leak)
     if f.name in EXACT:
         if bounds is not None:
             raise InputError(f"bounds: {bounds}; allowed: none for {f.name!r}, exact for integrals of any size")
-        left, right = exact_factors(EXACT[f.name], task, e, d, stream(seed, "design"))
+        left, right = exact_factors(EXACT[f.name], inner, e, d, stream(seed, "design"))
         box, offset, kind = _row([1.0] * task.channels), _row([0.0] * task.channels), "exact"
     else:
-        box, kind = _box(task, bounds), "approximate"
-        _check_activation(f, task, d, box)
-        left, right, offset = smooth_factors(task, e, d, f, MARGIN * box)
-    net = Network(task, e, d, LowRank(left, right), f)
+        box, kind = _box(inner, bounds), "approximate"
+        _check_activation(f, inner, d, box)
+        left, right, offset = smooth_factors(inner, e, d, f, MARGIN * box)
+    net = Network(task, e, d, LowRank(left, right), f, leak)
     seconds = time.perf_counter() - begun
     output, current = residuals(net, _fresh_points(net, box, seed), offset)
     spectrum = tuple(svd(net.recurrent).values.tolist())
@@ -137,14 +142,22 @@ def residuals(net: Network, z: Tensor, offset: Tensor) -> tuple[tuple[float, ...
     r"""Of $D^\dagger f(L(z + q)) = S\Gamma z$ and of $M^\dagger f(L(z + q)) = \Gamma z + q$, by channel."""
     factors = net.recurrent.factors()
     assert factors is not None
-    left, right = factors
+    (left, right), task = factors, net.task.undamped(net.leak)
     rows = max(1, ELEMENTS // net.neurons)
     activities = (net.f(part @ left.T) for part in (z + offset).split(rows))
     pairs = [(h @ net.decoders, h @ right) for h in activities]
     output, coordinates = (torch.cat(part) for part in zip(*pairs, strict=True))
-    decayed = _row(net.task.decays) * z
-    wanted = _row(net.task.scales) * decayed
+    decayed = _row(task.decays) * z
+    wanted = _row(task.scales) * decayed
     return _relative(output - wanted, wanted), _relative(coordinates - decayed - offset, decayed)
+
+
+def _visited(net: Network, x: Tensor) -> Tensor:
+    r"""The z = a + x that inputs lead to, where a is in proportion to the integrals until then."""
+    integrals = Integration(net.task.decays).targets(x)
+    decays, inner = _row(net.task.decays), _row(net.task.undamped(net.leak).decays)
+    before = torch.cat([torch.zeros_like(x[:, :1]), integrals[:, :-1]], 1)
+    return x + net.leak * inner / decays * before
 
 
 def _fresh_points(net: Network, box: Tensor, seed: int) -> Tensor:

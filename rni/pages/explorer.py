@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader
 from torch import Tensor
 
 from rni import __version__
-from rni.activation import ACTIVATIONS
+from rni.activation import ACTIVATIONS, HOMOGENEOUS
 from rni.analysis.manifold import current_coordinates
 from rni.atomic import write_atomically
 from rni.errors import InputError
@@ -88,6 +88,7 @@ def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], loss
         "neurons": net.neurons,
         "decays": net.task.decays,
         "scales": net.task.scales,
+        "leak": net.leak,
         "activation": {"name": net.f.name}
         | {key: _packed(v) if isinstance(v, Tensor) else v for key, v in described.items()},
         "encoders": _packed(net.encoders.T),
@@ -116,7 +117,7 @@ def _described(modes: SVD, net: Network, dtype: torch.dtype = torch.float32) -> 
     The constant is there for activations with f(0) other than 0.
     """
     generator = torch.Generator().manual_seed(0)
-    inputs = white_noise if net.f.name in ("linear", "relu") else bursts
+    inputs = white_noise if net.f.name in HOMOGENEOUS else bursts
     x = inputs(64, 25, net.channels, generator).to(net.dtype)
     y = net.task.targets(x).flatten(0, 1)
     rows = [current_coordinates(nu, modes.left) for nu, _ in net.steps(x)]
@@ -138,7 +139,7 @@ def _snapshot(s: Snapshot, net: Network) -> dict[str, Any]:
         found, allowed = tuple(s.encoders.shape), tuple(net.encoders.shape)
         raise InputError(f"snapshots: encoders of shape {found}; allowed: {allowed}, as the network has")
     modes = SVD(*(part.to(net.dtype) for part in s.modes))
-    then = Network(net.task, s.encoders, s.decoders, LowRank(modes.left * modes.values, modes.right), net.f)
+    then = net.changed(LowRank(modes.left * modes.values, modes.right), encoders=s.encoders, decoders=s.decoders)
     trained = {"encoders": (s.encoders, net.encoders), "decoders": (s.decoders, net.decoders)}
     return {
         "step": s.step,

@@ -75,8 +75,8 @@ def robustness(
 def noisy_weights(net: Network, level: float, generator: Generator) -> Network:
     r"""The network with $W_{ij} + \epsilon\,\sqrt{\langle W^2\rangle}\,\xi_{ij}$."""
     w = net.recurrent.matrix()
-    noise = torch.randn(w.shape, generator=generator, dtype=w.dtype)
-    return Network(net.task, net.encoders, net.decoders, w + level * w.square().mean().sqrt() * noise, net.f)
+    noise = torch.randn(w.shape, generator=generator, dtype=w.dtype).to(w)
+    return net.changed(w + level * w.square().mean().sqrt() * noise)
 
 
 def lesioned(net: Network, fraction: float, generator: Generator) -> Network:
@@ -90,7 +90,7 @@ def noisy_outputs(net: Network, inputs: Tensor, level: float, generator: Generat
     h, outputs = None, []
     for x in inputs.split(1, dim=1):
         _, h = next(net.steps(x, h))
-        noise = torch.randn(h.shape, generator=generator, dtype=h.dtype)
+        noise = torch.randn(h.shape, generator=generator, dtype=h.dtype).to(h)
         h = h + level * h.square().mean(dim=1, keepdim=True).sqrt() * noise
         outputs.append(net.readout(h))
     return torch.stack(outputs, dim=1)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rni.cli.flags import Store
 from rni.errors import InputError
 
 if TYPE_CHECKING:
-    from rni.runs.store import Store
+    from rni.runs import store as runs
 
 app = typer.Typer(help="List, show and remove the finished runs in the store.", no_args_is_help=True)
-Folder = Annotated[Path | None, typer.Option("--store", metavar="DIR", help="Default: the user's cache folder.")]
 
 
 @app.command("list")
-def list_runs(store: Folder = None) -> None:
+def list_runs(store: Store = None) -> None:
     """All finished runs, the newest first: key, size, when it was written, and the run in a line."""
     place = _store(store)
     entries = place.entries()
@@ -26,7 +26,7 @@ def list_runs(store: Folder = None) -> None:
 
 
 @app.command()
-def show(key: Annotated[str, typer.Argument(help="A key, or its first letters.")], store: Folder = None) -> None:
+def show(key: Annotated[str, typer.Argument(help="A key, or its first letters.")], store: Store = None) -> None:
     """One run: where it is, and its specification as a configuration for `rni train`."""
     entry = _store(store).show(key)
     print(f"# {entry.key}\n# {entry.path}\n# {_size(entry.size)}, written {_when(entry.modified)}\n# {entry.label}")
@@ -40,7 +40,7 @@ def show(key: Annotated[str, typer.Argument(help="A key, or its first letters.")
 def remove(
     keys: Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="Keys, or their first letters.")] = None,
     all: Annotated[bool, typer.Option("--all", help="Every run in the store.")] = False,
-    store: Folder = None,
+    store: Store = None,
 ) -> None:
     """Remove finished runs. They are computed again when they are asked for."""
     place = _store(store)
@@ -51,7 +51,7 @@ def remove(
         print(f"removed {key[:12]}  {place.remove(key).label}")
 
 
-def _store(folder: Path | None) -> "Store":
+def _store(folder: Path | None) -> "runs.Store":
     from rni.runs.store import Store  # not before it is needed: help comes at once
 
     return Store(folder)

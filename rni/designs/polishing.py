@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rni.accuracy import relative_error
+from rni.activation import HOMOGENEOUS
 from rni.described import Described, numbers
 from rni.designs.certificate import Certificate, certify
 from rni.designs.currents import least_norm
@@ -57,10 +58,11 @@ class Polished(Described):
 @torch.no_grad()
 def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
     """The exact ReLU or linear integrator next to a trained one, in float64, with W of rank D."""
-    if net.f.name not in ("linear", "relu"):
+    if net.f.name not in HOMOGENEOUS:
         raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' or 'relu', which can be exact")
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))
-    decays, gains = w.new_tensor(net.task.decays), w.new_tensor(net.task.decays) * w.new_tensor(net.task.scales)
+    task = net.task.undamped(net.leak)
+    decays, gains = w.new_tensor(task.decays), w.new_tensor(task.decays) * w.new_tensor(task.scales)
     left = w @ e
     if not bool(torch.linalg.svdvals(left)[-1] > 1e-12 * torch.linalg.svdvals(left)[0]):
         raise InputError("network: W transmits fewer inputs than it has channels; allowed: a trained one")
@@ -76,7 +78,7 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
             f"{least_neurons(net.channels, net.f.name)}, or decoders whose rows point to all sides"
         )
     distance, near, moved = min(found, key=lambda pair: pair[0])
-    exact = Network(net.task, e, d, LowRank(near, moved), net.f)
+    exact = Network(net.task, e, d, LowRank(near, moved), net.f, net.leak)
     x = white_noise(8, duration, net.channels, torch.Generator().manual_seed(seed))
     before, after = (tuple(relative_error(each, x).tolist()) for each in (net, exact))
     bulk, currents = float((w - left @ right.T).norm() / w.norm()), float((near - left).norm() / left.norm())

@@ -1,0 +1,36 @@
+"""The flags that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rni.errors import InputError
+
+NetworkFile = Annotated[Path, typer.Argument(metavar="NET.safetensors", help="A network file.")]
+Neurons = Annotated[int, typer.Option(help="How many, of a designed network.")]
+Activation = Annotated[str, typer.Option(help="A name, or a table: {name = 'sigmoid', slope = 50}.")]
+Seed = Annotated[int, typer.Option(help="Encoders and decoders are those of a training with this seed.")]
+Decays = Annotated[str | None, typer.Option(metavar="NUMBERS", help="One for each channel, e.g. 0.995 0.993.")]
+Scales = Annotated[str | None, typer.Option(metavar="NUMBERS", help="One for each channel; default: 1.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Local processes; default: all cores.")]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler instead.")]
+Store = Annotated[Path | None, typer.Option(metavar="DIR", help="Finished runs; default: the user's cache folder.")]
+
+
+def require_page(out: Path) -> None:
+    """Refuse a page under another name."""
+    if out.suffix not in (".html", ".htm"):
+        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .html")
+
+
+def require_one_engine(workers: int | None, scheduler: str | None) -> None:
+    """Refuse local processes and a cluster at once."""
+    if workers is not None and scheduler is not None:
+        raise InputError("--scheduler: given with --workers; allowed: one of the two")
+
+
+def given(context: typer.Context) -> set[str]:
+    """The names of the options that are on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}

@@ -1,0 +1,61 @@
+"""`rni reproduce`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rni.cli.flags import Scheduler, Store, Workers, require_one_engine
+from rni.errors import InputError
+
+
+def reproduce(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="fig5 table1 ...; default: all.")] = None,
+    profile: Annotated[str, typer.Option(help="quick (minutes) or paper (1000 neurons, all seeds).")] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    store: Store = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the figures and stop.")] = False,
+) -> None:
+    """Reproduce the paper: runs, figures, a verdict on every claim, and a report.
+
+    Finished runs are kept: a killed reproduction goes on where it was.
+    """
+    from rni.paper.figure import PROFILES
+    from rni.paper.reproduce import all_figures, chosen_figures
+
+    if list_:
+        for figure in all_figures().values():
+            print(f"{figure.id:<8} {figure.title}")
+        return
+    if profile not in PROFILES:
+        raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}")
+    require_one_engine(workers, scheduler)
+    chosen = chosen_figures(ids or [])
+
+    from rni.paper.claims import tally
+    from rni.paper.reproduce import reproduce
+    from rni.runs import store as runs
+    from rni.runs.engine import cluster, local
+
+    try:
+        with cluster(scheduler) if scheduler else local(workers) as executor:
+            outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+    except KeyboardInterrupt:
+        kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
+        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    for outcome in outcomes:
+        for claim in outcome.claims:
+            print(f"{claim.verdict:<27} {claim.id}")
+        if outcome.failure:
+            print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
+    for origin, counts in tally(claim for outcome in outcomes for claim in outcome.claims).items():
+        whose = {"paper": "the paper's", "ours": "ours"}[origin]
+        print(f"claims, {whose}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
+    print(f"wrote {page}")
+    if failed := sum(bool(outcome.failure) for outcome in outcomes):
+        print(f"rni: {failed} of {len(outcomes)} failed; the same command tries those again", file=sys.stderr)
+        raise typer.Exit(1)

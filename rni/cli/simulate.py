@@ -1,0 +1,64 @@
+"""`rni simulate`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rni.atomic import require_writable, write_atomically
+from rni.cli.flags import NetworkFile
+from rni.cli.inputs import read_inputs
+from rni.cli.specified import HOMOGENEOUS
+from rni.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def simulate(
+    network: NetworkFile,
+    inputs: Annotated[Path, typer.Option(metavar="X.npy", help="(batch, time, channels) or (time, channels).")],
+    out: Annotated[Path, typer.Option(metavar="Y.npy", help="Where the outputs go, in the shape of the inputs.")],
+) -> None:
+    """Run a network on given inputs and write its outputs."""
+    require_writable(out)
+
+    import io
+
+    import numpy as np
+    import torch
+
+    from rni.exchange import native
+
+    net, specification, _ = native.read(network)
+    x = read_inputs(inputs, net.channels)
+    batch = (x if x.ndim == 3 else x[None]).to(net.dtype)
+    if specification is not None:
+        _check_range(specification, batch)
+    with torch.no_grad():
+        y = net.outputs(batch)
+    buffer = io.BytesIO()
+    np.save(buffer, (y if x.ndim == 3 else y[0]).numpy())
+    write_atomically(out, buffer.getvalue())
+    print(f"wrote {out}: {tuple(x.shape)}")
+
+
+def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
+    """Say it where a network that was trained for some integrals is to make others."""
+    import warnings
+
+    from rni.losses import ProxyLoss
+    from rni.runs.specification import Specification
+
+    try:
+        made = Specification.parse(specification)
+    except InputError:  # another version's, or a user's own: it is for the record, and the network is whole
+        return
+    loss = made.loss()
+    if isinstance(loss, ProxyLoss) and made.network.activation.name not in HOMOGENEOUS:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            loss.check_range(inputs)
+        for warning in caught:
+            print(f"rni: warning: {warning.message}", file=sys.stderr)

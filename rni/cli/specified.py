@@ -1,0 +1,17 @@
+"""Specifications that are made of flags."""
+
+from typing import Any
+
+from rni.cli.lists import numbers, value
+
+HOMOGENEOUS = ("linear", "relu")  # activations for which integrals of any size are alike
+
+
+def without_training(
+    decays: str | None, scales: str | None, neurons: int, activation: str, seed: int, leak: float = 1.0
+) -> dict[str, Any]:
+    """Plain data: the task and the network of a design, as they would be for a training with this seed."""
+    lists = {"decays": decays, "scales": scales}
+    task = {name: numbers(f"--{name}", text) for name, text in lists.items() if text is not None}
+    network = {"neurons": neurons, "activation": value(activation), "weights": "lowrank", "precision": "float64"}
+    return {"seed": seed, "task": task, "network": network | {"leak": leak}}

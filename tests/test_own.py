@@ -1,0 +1,133 @@
+"""What users bring along: inputs, losses and activations of their own."""
+
+import re
+
+import pytest
+import torch
+
+import rni
+from rni.inputs import bursts
+from rni.training.optimizers import Adam
+
+ONE = rni.Integration([0.9])
+
+
+def network(f="relu", neurons=20):
+    return rni.Network(ONE, *rni.vectors.independent(neurons, 1, torch.Generator().manual_seed(0)), zeros(neurons), f)
+
+
+def zeros(neurons):
+    return torch.zeros(neurons, neurons, dtype=torch.float64)
+
+
+def swish(currents):
+    return currents * torch.sigmoid(currents)
+
+
+class Doubled(rni.activation.Activation):
+    name = "doubled"
+
+    def forward(self, currents):
+        return 2 * currents
+
+
+def test_a_plain_function_is_a_loss_and_learns_what_the_batch_loss_learns():
+    x = rni.inputs.white_noise(32, 3, 1, torch.Generator().manual_seed(1)).double()
+    losses, nets = {}, {}
+    for kind, loss in {
+        "own": lambda net: (net.outputs(x) - ONE.targets(x)).square().sum() / 32,
+        "ours": rni.BatchLoss(ONE, 3, inputs=lambda *_: x),
+    }.items():
+        nets[kind] = network()
+        losses[kind] = rni.train(nets[kind], loss, learning_rate=0.05, steps=50)
+    assert losses["own"] == pytest.approx(losses["ours"])
+    assert losses["own"][-1] < 0.2 * losses["own"][0]
+    torch.testing.assert_close(nets["own"].recurrent.matrix(), nets["ours"].recurrent.matrix())
+
+
+@pytest.mark.parametrize("train", ["recurrent", "decoders", "all"])
+def test_automatic_and_written_gradients_agree(train):
+    net = network("tanh")
+    with torch.no_grad():
+        net.recurrent.matrix().copy_(torch.randn(20, 20, generator=torch.Generator().manual_seed(3)) / 5)
+    batch = rni.BatchLoss(ONE, 4)
+    x = batch.draw(torch.Generator().manual_seed(2), torch.float64)
+    own = rni.OwnLoss(lambda net, x: batch.value(net, x), inputs=lambda generator: x)
+    (value, found), (expected, written) = (loss.gradient(net, x, train) for loss in (own, batch))
+    assert value == pytest.approx(expected)
+    torch.testing.assert_close(found.recurrent(), written.recurrent())
+    for part in ("decoders", "encoders"):
+        torch.testing.assert_close(getattr(found, part), getattr(written, part))
+
+
+def test_adam_takes_a_loss_of_ones_own():
+    net = network()
+    x = rni.inputs.white_noise(32, 3, 1, torch.Generator().manual_seed(1)).double()
+    loss = rni.OwnLoss(lambda net: (net.outputs(x) - ONE.targets(x)).square().sum())
+    losses = rni.train(net, loss, optimizer=Adam(), steps=30)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda net: 1.0, "loss: float; allowed: a function whose value is a tensor with one real number"),
+        (lambda net: torch.zeros(2), r"loss: shape \(2,\); allowed: a function whose value"),
+        (lambda net: torch.tensor(1.0), "loss: does not depend on what is trained"),
+        ("batch", "loss: 'batch'; allowed: a loss of rni.losses, or a function of the network"),
+    ],
+)
+def test_what_is_no_loss_is_refused(loss, message):
+    with pytest.raises(rni.InputError, match=message):
+        rni.train(network(), loss, learning_rate=0.1, steps=1)
+
+
+def test_a_loss_of_ones_own_needs_a_rate_and_weights_that_torch_can_differentiate():
+    with pytest.raises(rni.InputError, match="learning_rate: left open, and OwnLoss has none of its own"):
+        rni.train(network(), lambda net: net.decoders.sum())
+    net = rni.design(ONE, 20).network
+    with pytest.raises(rni.InputError, match="weights: LowRank; allowed: Dense or Dale"):
+        rni.train(net, lambda net: net.decoders.sum(), learning_rate=0.1, steps=1)
+
+
+def test_inputs_of_ones_own_are_drawn_anew_at_each_step():
+    loss = rni.BatchLoss(ONE, 200, 4, inputs=bursts)
+    generator = torch.Generator().manual_seed(0)
+    first, second = loss.draw(generator), loss.draw(generator)
+    assert first.shape == (4, 200, 1)
+    assert not torch.equal(first, second)
+    assert 0 < loss.rate() < rni.BatchLoss(ONE, 200, 4).rate()
+
+
+def test_inputs_of_a_wrong_shape_are_refused():
+    with pytest.raises(rni.InputError, match=r"inputs: shape \(3,\); allowed: \(32, 3, 1\), \(batch, duration, ch"):
+        rni.BatchLoss(ONE, inputs=lambda *_: torch.zeros(3)).draw()
+
+
+@pytest.mark.parametrize("f", [swish, torch.sin, Doubled()])
+def test_a_file_names_the_place_of_an_activation_and_imports_it_only_when_it_is_named(f, tmp_path):
+    net = network(f)
+    rni.save(net, tmp_path / "net.safetensors")
+    place = rni.activation.place(net.f)
+    refused = re.escape(f"activation: {place}, code from elsewhere; allowed: if you trust it, load(..., allow=[")
+    with pytest.raises(rni.InputError, match=refused):
+        rni.load(tmp_path / "net.safetensors")
+    again = rni.load(tmp_path / "net.safetensors", allow=[place])
+    nu = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    torch.testing.assert_close(again.f(nu), net.f(nu))
+
+
+def test_an_activation_that_has_no_place_can_not_be_saved(tmp_path):
+    with pytest.raises(rni.InputError, match=r"allowed in a file: linear, relu, .*a function at the top of a module"):
+        rni.save(network(lambda nu: nu), tmp_path / "net.safetensors")
+
+
+def test_a_network_says_what_it_is():
+    assert repr(network()) == (
+        "Network(20 neurons, ReLU(), Dense, Integration(decays=(0.9,), scales=(1.0,)), torch.float64)"
+    )
+
+
+def test_a_file_has_its_losses(tmp_path):
+    rni.save(network(), tmp_path / "net.safetensors", losses=[2.0, 1.0])
+    assert rni.read(tmp_path / "net.safetensors").losses == [2.0, 1.0]
