@@ -91,7 +91,7 @@ def _authors_training(profile: Profile, activation: str, loss: str, channels: in
         return {"duration": 10, "batch": 8, "optimizer": "adam", "learning_rate": 5e-5, "steps": 10000}
     if loss == "batch":
         steps = 5000 if activation == "relu" else 10000
-        batch = 128 if channels == 2 else 32  # noise in the first steps stays in W
+        batch = 64 if channels == 2 else 32  # noise in the first steps stays in W
         return {"duration": 3, "batch": batch, "learning_rate": 0.5 / 27, "steps": steps}
     if (activation, channels) == ("relu", 1):
         return {"optimizer": "adam", "learning_rate": 1e-4, "steps": 1000, "stop_loss": 1e-9}

@@ -203,6 +203,7 @@ def draw(measured: Measured) -> Drawing:
             axis.xaxis.set_minor_locator(NullLocator())
             axis.set_xlim(column.min() / 1.5, column.max() * 1.5)
         axis.grid(axis="y", color="0.92")
+        axis.set_axisbelow(True)
     axes[1].axvline(2, color=THEORY, linestyle=":")
     axes[3].axvline(2, color=THEORY, linestyle=":")
     axes[4].axvline(2**0.5 - 1, color=THEORY, linestyle=":")
