@@ -95,7 +95,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         "sizes": np.array(sizes(profile)),
         "lengths": np.array(lengths(profile)),
         "size_errors": trained,  # (lengths, sizes, seeds)
-        "design_errors": np.array([[designed(n, seed) for seed in range(4)] for n in sizes(profile)]),
+        "design_errors": np.array([[designed(n, seed) for seed in range(profile.seeds(4))] for n in sizes(profile)]),
         "duration_errors": np.array([[error(s, long[:, :duration]) for duration in DURATIONS] for s in proxies]),
         "decay_errors": np.array(
             [
