@@ -41,7 +41,7 @@ THEIRS = (
     "sequences of 10 steps for two; Adam on the proxy, with the current term averaged over neurons; decoders trained "
     "for sigmoids, which are (5, 0) on the proxy for D = 3 and 5"
 )
-SMALLER = "fewer sequences (32; 64 and 8 for ReLU and sigmoids of two channels) and points (32 and 64), evenly spread"
+SMALLER = "fewer sequences (32; 128 and 8 for ReLU and sigmoids of two channels) and points (32 and 64), evenly spread"
 FLATTER = (
     "smaller batches (16 or 32) and, on the proxy, 32 points, evenly spread; warm-up of the rate for ReLU networks on "
     "the batch loss; plain descent instead of Adam for ReLU networks on the proxy, which leaves almost no bulk; the "
