@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from torch import Generator
 
 from rni.activation import ACTIVATIONS, ActivationPart
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
 from rni.network import Network
 from rni.part import Numbers, Part, Positive, require, shown
@@ -26,17 +26,14 @@ from rni.weights import WEIGHTS, WeightsPart
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
 FORMAT = 6  # part of every run's hash: raise it when the same specification comes to mean another result
+ForChannels = Annotated[Numbers, BeforeValidator(lambda raw: [raw] if type(raw) in (int, float) else raw)]
 
 
 class Task(Part):
     """Decays and scales, one for each channel; scales are 1 if left open."""
 
-    decays: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
-        min_length=1, max_length=1000
-    )
-    scales: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
-        default_factory=lambda data: (1.0,) * len(data["decays"])
-    )
+    decays: ForChannels = Field(min_length=1, max_length=1000)
+    scales: ForChannels = Field(default_factory=lambda data: (1.0,) * len(data["decays"]))
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -144,7 +141,7 @@ class Specification(Part):
             }
             reason = reasons.get(type(error)) or getattr(error, "strerror", None) or error
             raise InputError(f"{path}: {reason}; allowed: a TOML configuration") from None
-        return cls.parse(override(raw, overrides or {}))
+        return cls.parse({"task": {}} | override(raw, overrides or {}))
 
     def to_toml(self) -> str:
         """The whole specification as a configuration that gives the same run."""
@@ -225,8 +222,9 @@ def _place(name: str) -> tuple[str, str]:
     for known, names in fields().items():
         if field in names and section in ("", known):
             return known, field
-    allowed = ", ".join(field for names in fields().values() for field in names)
-    raise InputError(f"{name}: no such field; allowed: {allowed}")
+    known = [field for names in fields().values() for field in names]
+    likely = nearest(field, known) or nearest(section, fields())
+    raise InputError(f"{name}: no such field; allowed: {', '.join(known)}{likely}")
 
 
 def _has_huge_numbers(raw: Any) -> bool:

@@ -19,8 +19,8 @@ def store(tmp_path):
     return store
 
 
-def rni_runs(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+def rni_runs(*arguments, answer=None):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=answer)
     if isinstance(result.exception, InputError):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -43,8 +43,14 @@ def test_remove_takes_the_named_runs_and_all_takes_the_rest(store):
     first, *others = [entry.key for entry in store.entries()]
     rni_runs("remove", first[:8], "--store", store.root)
     assert {entry.key for entry in store.entries()} == set(others)
-    rni_runs("remove", "--all", "--store", store.root)
+    with pytest.raises(InputError, match="--all: not confirmed, nothing was removed"):
+        rni_runs("remove", "--all", "--store", store.root, answer="n\n")
+    with pytest.raises(InputError, match="--all: not confirmed, nothing was removed"):
+        rni_runs("remove", "--all", "--store", store.root)
+    assert len(store.entries()) == 2
+    assert "Remove all 2 runs" in rni_runs("remove", "--all", "--store", store.root, answer="y\n")
     assert store.entries() == []
+    rni_runs("remove", "--all", "--force", "--store", store.root)
 
 
 @pytest.mark.parametrize("arguments", [["show", "zz"], ["remove", "zz"], ["remove"], ["remove", "zz", "--all"]])
