@@ -67,6 +67,12 @@ def test_a_sigmoid_network_integrates_by_linear_currents_and_recruits_neurons(me
     assert failed(fig6.FIGURE, measured[fig6]) == set()
 
 
+def test_one_threshold_for_all_and_conditions_that_are_not_met_are_not_reproduced(measured):
+    alike = {"batch_thresholds": np.array([0.0, 1.0, 0.0, 0.0, 0.0])}
+    assert failed(fig6.FIGURE, measured[fig6] | alike) == {"thresholds"}
+    assert failed(fig6.FIGURE, measured[fig6] | {"finite_on": measured[fig6]["finite_between"]}) == {"finite-set"}
+
+
 @pytest.mark.parametrize(
     ("change", "broken"),
     [
