@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rni.atomic import OF_THE_SYSTEM, said
-from rni.cli import analyze, cite, design, explore, export, reproduce, runs, simulate, theory, train
+from rni.cli import analyze, cite, design, explore, export, reproduce, runs, simulate, sweep, theory, train
 from rni.cli.fields import WithFields
 from rni.cli.usage import Commands
 from rni.errors import Diverged, InputError
@@ -29,6 +29,7 @@ app.command()(simulate.simulate)
 app.command()(export.export)
 app.command()(explore.explore)
 app.command()(reproduce.reproduce)
+app.command()(sweep.sweep)
 app.command()(theory.theory)
 app.command()(cite.cite)
 app.add_typer(runs.app, name="runs")
