@@ -89,7 +89,7 @@ def orthonormal(neurons: int, channels: int, generator: Generator | None = None)
     return Vectors(basis[:, :channels].contiguous(), basis[:, channels:].contiguous())
 
 
-SupportKind = Literal["same", "overlap", "disjoint", "decoders"]
+SupportKind = Literal["same", "overlap", "disjoint", "encoders", "decoders"]
 FRACTION = 0.6  # of the neurons, for one of the overlapping supports
 
 
@@ -105,7 +105,7 @@ def on_supports(
 
     same: encoder and decoder of channel c on the c-th of D equal parts; overlap: on the c-th of D stretches of
     `fraction` n neurons, evenly shifted, so that neighbours share neurons; disjoint: encoder and decoder of every
-    channel on different ones of 2D equal parts; decoders: decoders on D equal parts, encoders anywhere.
+    channel on different ones of 2D equal parts; encoders, decoders: these on D equal parts, the others anywhere.
 
     >>> e, d = rni.vectors.on_supports(6, 2, kind="disjoint")
     >>> (e != 0).int().T.tolist(), (d != 0).int().T.tolist()
@@ -122,6 +122,7 @@ def on_supports(
         "same": (parts, parts),
         "overlap": (stretches, stretches),
         "disjoint": (halves[:channels], halves[channels:]),
+        "encoders": (parts, anywhere),
         "decoders": (anywhere, parts),
     }
     if kind not in supports:

@@ -38,6 +38,9 @@ def test_supports(generator):
     e, d = vectors.on_supports(100, 2, generator, kind="decoders")
     assert len(support(e[:, 0])) == 100
     assert support(d[:, 1]) == set(range(50, 100))
+    e, d = vectors.on_supports(100, 2, generator, kind="encoders")
+    assert support(e[:, 1]) == set(range(50, 100))
+    assert len(support(d[:, 0])) == 100
 
 
 def test_supported_vectors_have_variance_one_over_the_support(generator):

@@ -186,3 +186,13 @@ def test_factored_weights_start_from_zero_and_descend(section, field, value):
     raw[section] = raw[section] | {field: value}
     with pytest.raises(InputError, match=rf"{section}\.{field}: {value!r}; allowed: .* for lowrank weights"):
         Specification.parse(raw)
+
+
+def test_factored_weights_may_start_from_a_random_matrix_of_low_rank():
+    raw = {"task": {"decays": [0.9]}, "network": {"neurons": 60, "initial_radius": 0.3}, "training": {"steps": 5}}
+    raw["network"]["weights"] = {"name": "lowrank", "rank": 4}
+    w = Specification.parse(raw).build().recurrent.matrix().detach()
+    assert int(torch.linalg.matrix_rank(w)) == 4
+    assert float(torch.linalg.eigvals(w).abs().max()) == pytest.approx(0.3, rel=1e-4)
+    with pytest.raises(InputError, match=r"network.initial_radius: 0.0; allowed: above 0 for lowrank weights"):
+        Specification.parse(raw | {"network": raw["network"] | {"initial_radius": 0.0}})

@@ -13,6 +13,7 @@ from rni.part import Choice, Family
 from rni.task import Integration
 
 Schedule = Literal["constant", "warmup", "cosine"]
+Sampling = Literal["even", "independent"]  # quasi-random, which has less noise, or each sample for itself
 
 
 class Loss(ABC):

@@ -2,17 +2,17 @@ r"""The batch loss (section 2): the squared error of the outputs on a batch of i
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
 from rni import memory
-from rni.errors import InputError, require_whole
+from rni.errors import InputError, require_one_of, require_whole
 from rni.inputs import correlated_noise, white_noise
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
-from rni.losses.base import LOSSES, Loss
+from rni.losses.base import LOSSES, Loss, Sampling
 from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.task import Integration
@@ -27,8 +27,9 @@ class BatchLoss(SequenceLoss):
 
     The paper's normalisation: summed over time and channels, averaged over the batch. (The mean over time as well,
     divided by $s^2 T^2$, as in the authors' code, is this loss divided by $s^2 T^3$.) Inputs are white noise, or
-    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly. Or
-    what inputs(batch, duration, channels, generator) gives, as those of `rni.inputs` do: (batch, duration, channels).
+    Gaussian of the given covariance, drawn anew for each step; a batch covers the space of the sequences evenly, unless
+    its sampling is "independent". Or what inputs(batch, duration, channels, generator) gives, as those of `rni.inputs`
+    do: (batch, duration, channels).
 
     >>> task = rni.Integration(0.9)
     >>> net = rni.design(task, neurons=40).network
@@ -42,10 +43,12 @@ class BatchLoss(SequenceLoss):
     batch: int = BATCH
     covariance: Tensor | None = None
     inputs: Callable[[int, int, int, Generator | None], Tensor] | None = None
+    sampling: Sampling = "even"
 
     def __post_init__(self):
         require_whole("duration", self.duration, 1)
         require_whole("batch", self.batch, 1)
+        require_one_of("sampling", self.sampling, get_args(Sampling))
         if self.covariance is not None:
             full_covariance(self.duration, self.task.channels, self.covariance)
             if self.inputs is not None:
@@ -58,9 +61,10 @@ class BatchLoss(SequenceLoss):
             if drawn.shape != (shape := (self.batch, self.duration, self.task.channels)):
                 raise InputError(f"inputs: shape {tuple(drawn.shape)}; allowed: {shape}, (batch, duration, channels)")
             return drawn.to(dtype)
+        even = self.sampling == "even"
         if self.covariance is None:
-            return white_noise(self.batch, self.duration, self.task.channels, generator, dtype=dtype, even=True)
-        return correlated_noise(self.batch, self.task.channels, self.covariance, generator, dtype=dtype, even=True)
+            return white_noise(self.batch, self.duration, self.task.channels, generator, dtype=dtype, even=even)
+        return correlated_noise(self.batch, self.task.channels, self.covariance, generator, dtype=dtype, even=even)
 
     def silent(self) -> float:
         """The loss of a network without output: what any training starts from, and must not grow far beyond."""
@@ -133,9 +137,10 @@ class BatchLoss(SequenceLoss):
 class Batch(SequencePart):
     leaky = True
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = BATCH
+    sampling: Sampling | None = None
 
     def make(self, task: Integration, covariance: Tensor | None) -> Loss:
-        return BatchLoss(task, self.duration, self.batch, covariance)
+        return BatchLoss(task, self.duration, self.batch, covariance, sampling=self.sampling or "even")
 
     def rows(self, task: Integration, activation: str) -> int:
         return self.batch * self.duration

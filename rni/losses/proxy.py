@@ -6,15 +6,15 @@ must follow, $D^\dagger f(W E z) = S\Gamma z$, and the next currents too, $W f(W
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
 from rni import memory
-from rni.errors import InputError, require_whole
-from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
+from rni.errors import InputError, require_one_of, require_whole
+from rni.losses.base import LOSSES, Loss, LossPart, Sampling, largest_scale
 from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.network import Network
 from rni.part import Numbers, require
@@ -44,7 +44,8 @@ class ProxyLoss(Loss):
     The paper's integral over the box $Z_1 \times \dots \times Z_D$, divided by its volume; the weight a of the current
     term is 1 there. Z_c = [-z_max, z_max] with the given `bounds`, by default those that inputs bounded by 1 can reach.
     `points` are quasi-random, which leaves less noise than as many independent ones: each step shifts them all by one
-    random vector, around the box, unless they are `fixed`.
+    random vector, around the box, unless they are `fixed`. With the sampling "independent" they are drawn each for
+    itself, as Monte Carlo does.
 
     >>> task = rni.Integration([0.9, 0.8])
     >>> loss = rni.ProxyLoss(task, points=32)
@@ -59,8 +60,12 @@ class ProxyLoss(Loss):
     bounds: tuple[float, ...] | None = None
     current_weight: float = 1.0
     fixed: bool = False
+    sampling: Sampling = "even"
 
     def __post_init__(self):
+        require_one_of("sampling", self.sampling, get_args(Sampling))
+        if self.fixed and self.sampling == "independent":
+            raise InputError("sampling: 'independent'; allowed: 'even' for fixed points")
         bounds = largest_coordinates(self.task) if self.bounds is None else tuple(self.bounds)
         if len(bounds) != self.task.channels or not all(0 < bound < float("inf") for bound in bounds):
             raise InputError(f"bounds: {bounds}; allowed: {self.task.channels} positive numbers, one for each channel")
@@ -72,7 +77,10 @@ class ProxyLoss(Loss):
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Points of the box, (points, channels)."""
         size = (self.points, self.task.channels)
-        unit = points(*size) if self.fixed else shifted_points(*size, generator)
+        if self.sampling == "independent":
+            unit = torch.rand(*size, generator=generator, dtype=torch.float64)
+        else:
+            unit = points(*size) if self.fixed else shifted_points(*size, generator)
         return (2 * unit - 1).to(dtype) * torch.tensor(self.bounds, dtype=dtype)
 
     def silent(self) -> float:
@@ -162,6 +170,7 @@ class Proxy(LossPart):
     bounds: Numbers = ()
     current_weight: Annotated[float, Field(ge=0)] = 1.0
     fixed: bool = False
+    sampling: Sampling | None = None
 
     def exact(self, task: Integration, activation: str) -> bool:
         """Two points stand for all where both terms of the proxy are homogeneous and weigh the same."""
@@ -171,13 +180,16 @@ class Proxy(LossPart):
     def build(self, task: Integration, activation: str) -> Loss:
         if self.exact(task, activation):
             return ReLUProxyLoss(task)
-        return ProxyLoss(task, self.points, self.bounds or None, self.current_weight, self.fixed)
+        drawn = self.current_weight, self.fixed, self.sampling or "even"
+        return ProxyLoss(task, self.points, self.bounds or None, *drawn)
 
     def check(self, task: Integration, activation: str) -> None:
         given, channels = ("training.loss.bounds", self.bounds), task.channels
         fits = len(self.bounds) in (0, channels) and all(bound > 0 for bound in self.bounds)
         require(fits, *given, f"{channels} positive numbers, one for each channel")
         require(bool(self.bounds) or max(task.decays) < 1, *given, "bounds of z where a decay is 1")
+        both = self.fixed and self.sampling == "independent"
+        require(not both, "training.loss.sampling", self.sampling, "'even' for fixed points")
 
     def rows(self, task: Integration, activation: str) -> int:
         return 2 if self.exact(task, activation) else self.points

@@ -14,8 +14,10 @@ class Claim:
     """What the paper says and how it is judged.
 
     `criterion` says in words what `holds` decides from the measured value; `expected` is the paper's value or statement
-    of it. `measured` is a number, or a few by name; None where this profile does not measure it. `origin` is "ours"
-    where the statement, or the case it is judged in, is not the paper's.
+    of it. `measured` is a number, or a few by name; None where this profile does not measure it. `where` is the place
+    in the paper. `origin` is "ours" where the statement, or the case it is judged in, is not the paper's. `settings`
+    says what differs from the authors' protocol, `revised` what the criterion was before a measurement moved it, and
+    why it moved; both are empty where there is nothing to say.
     """
 
     id: str
@@ -26,6 +28,8 @@ class Claim:
     measured: float | dict[str, float] | None
     holds: Callable[[Any], bool]
     origin: Origin = "paper"
+    settings: str = ""
+    revised: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -175,7 +175,7 @@ def write_figure(outcome: Outcome, folder: Path) -> None:
 
 
 def write_claims(outcomes: Sequence[Outcome], path: Path) -> None:
-    """claims.json: a list of {id, where, statement, criterion, expected, measured, origin, verdict}."""
+    """claims.json: the list of claims, each with the fields of `Claim` and its verdict."""
     entries = [claim.to_dict() for outcome in outcomes for claim in outcome.claims]
     write_atomically(path, (json.dumps(entries, indent=2, allow_nan=True) + "\n").encode())
 

@@ -165,4 +165,66 @@ ERRATA: tuple[Erratum, ...] = (
         r"$d^\dagger l_\pm = \pm|R(\pm d)|^2 \simeq \pm\frac12$",
         r"Random unit vector: the printed square is of order 1/n.",
     ),
+    Erratum(
+        "sigmoid_quotient",
+        "Section 5, Case of sigmoidal units",
+        r"the ratios r of sigmoidal networks are 2 to 10 times larger than for their ReLU counterparts",
+        r"1.98 to 25.7 times: 4.3 and 25.7 for the batch loss ($D = 1, 2$), 1.98, 2.3, 3.0 and 2.4 for the proxy "
+        r"($D = 1, 2, 3, 5$)",
+        r"Quotients of the rows of Table 1 itself.",
+    ),
+    Erratum(
+        "eigenmodes",
+        "Section 3, Case of multiple channels; Section 5, currents of ReLU networks; "
+        + _MANIFOLDS
+        + ", from omega to W",
+        r"W of rank D has singular vectors $l_c, r_c$ with $r_c^\dagger e_{c'} = d_c^\dagger l_{c'} = r_c^\dagger "
+        r"l_{c'} = 0$; the $l_c$ of a ReLU network, and x and y of $\omega = \sigma_\omega\, x y^\dagger$, are "
+        r"eigenvectors",
+        r"eigenmodes in the conditions for several channels, which are orthogonal to each other but not among "
+        r"themselves; singular vectors in the other two places",
+        r"For D = 2 an exact integrator of rank 2 satisfies the five conditions by its eigenmodes; by its singular "
+        r"vectors it misses them by more than 0.01, in any order.",
+    ),
+    Erratum(
+        "order_one",
+        _CONVERGENCE,
+        r"the least $\mathcal{C}$ along the integrators of a scale is at $\alpha, \beta$ of order 1",
+        r"at $s \simeq |e||d|$; away from it one of them is far from 1, and both grow as $|e||d| / s$ for small scales "
+        r"and orthogonal vectors",
+        r"The fastest integrator for unit vectors: $|\alpha|$ and $|\beta|$ between 0.1 and 10 at s = 1, above 50 at s "
+        r"= 0.01 and below 0.1 at s = 10.",
+    ),
+    Erratum(
+        "three_steps_from_small_weights",
+        "Section 3, Initialization with full rank connection matrices",
+        r"from a W of small spectral norm a generalizing integrator is obtained as soon as $T \ge 3$",
+        r"from W = 0; from a random W of radius $\rho$ the loss vanishes at a W whose eigenvalue misses $\gamma$ by an "
+        r"amount in proportion to $\rho^2$",
+        r"Descent to a loss of 1e-20 with T = 3: the error of the eigenvalue at $\rho$ = 0.1 is 100 times that at "
+        r"0.01, and no more than rounding from W = 0.",
+    ),
+    Erratum(
+        "leaving_the_slow_manifold",
+        _ALGEBRAIC,
+        r"$\eta$ and the noise on the updates need to be small, or descent from W = 0 leaves the slow manifold",
+        r"only noise that is not the loss's own leaves it",
+        r"The moments stay the same when e and d change places and W is transposed, and with them the loss of every "
+        r"batch: from W = 0 descent stays symmetric in this sense, on batches and at 1.9 times the best learning rate.",
+    ),
+    Erratum(
+        "sum_over_neurons",
+        "Section 4.3 and Section 5, proxy losses",
+        r"the current term is summed over the neurons, $|W f(WEz) - WE\,\Gamma z|^2$",
+        r"so it is printed; the authors' trainings have its mean, the same divided by n",
+        r"With $a = 1/n$ for the weight of the current term the proxy loss is the authors'. It is what Table 1 was "
+        r"made with.",
+    ),
+    Erratum(
+        "losses_of_figure_6",
+        "Section 4.3, caption of Fig 6",
+        r"panel C is of networks trained on the proxy loss, and those networks were trained using the batch loss",
+        r"one or the other; recruitment is the same for both",
+        r"The caption of ours says which loss each panel has, and panel D has both.",
+    ),
 )

@@ -106,24 +106,31 @@ class LowRank(Weights):
 
 @WEIGHTS.add("lowrank")
 class LowRankPart(WeightsPart):
-    r"""From W = 0. A tolerance that is left open is 1e-8, or 1e-4 where gradients are noisy.
+    r"""From W = 0, or from a random W of the given `rank`: $W = \sum_k l_k r_k^\dagger$ with Gaussian l and r. A
+    tolerance that is left open is 1e-8, or 1e-4 where gradients are noisy.
 
     The noise of drawn inputs fills W with singular values below about $10^{-4}\sigma_1$, which cost time and do
     nothing: without them the losses and r are those of dense weights.
     """
 
     tolerance: Annotated[float, Field(gt=0, lt=1)] | None = None
+    rank: Annotated[int, Field(ge=1, le=1000)] | None = None
     makes = LowRank
 
     def build(
         self, neurons: int, radius: float, dtype: torch.dtype, stream: Callable[[str], Generator], noisy: bool
     ) -> Weights:
-        empty = torch.zeros(neurons, 0, dtype=dtype)
-        return LowRank(empty, empty, self.tolerance or (1e-4 if noisy else 1e-8))
+        shape = 2, neurons, self.rank or 0
+        left, right = torch.randn(*shape, generator=stream("weights"), dtype=torch.float64).unbind()
+        if self.rank:
+            left *= radius / torch.linalg.eigvals(right.T @ left).abs().max()  # W's own, but for zeros
+        return LowRank(left.to(dtype), right.to(dtype), self.tolerance or (1e-4 if noisy else 1e-8))
 
     def check(self, radius: float, element_wise: bool) -> None:
         require(not element_wise, "training.optimizer", "adam", "'sgd' for lowrank weights")
-        require(radius == 0, "network.initial_radius", radius, "0 for lowrank weights")
+        fits = (radius > 0) == (self.rank is not None)
+        wanted = "0 for lowrank weights" if self.rank is None else "above 0 for lowrank weights that start with a rank"
+        require(fits, "network.initial_radius", radius, wanted)
 
     def numbers(self, neurons: int) -> int:
         return neurons * min(neurons, 100)

@@ -5,7 +5,9 @@ import warnings
 import pytest
 import torch
 
-from rni import Integration, ProxyLoss, Specification, run
+from rni import InputError, Integration, ProxyLoss, Specification, run
+from rni.analysis import linear_map
+from rni.inputs import bursts
 from rni.losses import RangeWarning, ReLUProxyLoss
 from rni.losses.proxy import largest_coordinates
 
@@ -78,5 +80,45 @@ def test_any_activation_of_a_configuration_learns_to_integrate(activation):
             },
         }
     )
-    losses = run(specification).losses
-    assert sum(losses[-20:]) / 20 < 0.1 * specification.loss().silent()
+    result = run(specification)
+    assert sum(result.losses[-20:]) / 20 < 0.1 * specification.loss().silent()
+    x = bursts(32, 5, 2, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        currents = result.network.currents(x).flatten(0, 1)
+    fit = linear_map(currents, result.network.task.targets(x).flatten(0, 1))
+    power = currents.square().sum(0)
+    assert (fit.explained.nan_to_num(1) * power).sum() > 0.8 * power.sum()  # currents are linear in the integrals
+
+
+def test_samples_may_be_independent_instead_of_even():
+    raw = {"task": {"decays": [0.8]}, "network": {"neurons": 20, "activation": "sigmoid"}}
+    drawn = {}
+    for sampling in ("even", "independent"):
+        training = {"loss": "proxy", "points": 64, "sampling": sampling}
+        loss = Specification.parse(raw | {"training": training}).loss()
+        draws = [loss.draw(torch.Generator().manual_seed(k)) for k in range(50)]
+        drawn[sampling] = torch.stack([z.square().mean() for z in draws]).std()
+        batch = Specification.parse(raw | {"training": {"sampling": sampling}}).loss()
+        assert batch.draw(torch.Generator().manual_seed(0)).shape == (32, 3, 1)
+    assert drawn["even"] < 0.2 * drawn["independent"]
+    assert Specification.parse(raw).key() == Specification.parse(raw | {"training": {}}).key()
+    with pytest.raises(InputError, match="sampling: 'independent'; allowed: 'even' for fixed points"):
+        Specification.parse(raw | {"training": {"loss": "proxy", "sampling": "independent", "fixed": True}})
+
+
+def test_fixed_points_of_a_specification_are_the_same_at_every_step():
+    raw = {"task": {"decays": [0.8]}, "network": {"neurons": 20, "activation": "sigmoid"}}
+    loss = Specification.parse(raw | {"training": {"loss": "proxy", "points": 8, "fixed": True}}).loss()
+    assert torch.equal(loss.draw(torch.Generator().manual_seed(0)), loss.draw(torch.Generator().manual_seed(1)))
+
+
+def test_a_threshold_that_saturates_at_rest_makes_zero_weights_a_fixed_point():
+    def gradient_at_zero(threshold):
+        raw = {"task": {"decays": [0.8]}, "training": {"loss": "proxy"}}
+        raw["network"] = {"neurons": 50, "activation": {"name": "sigmoid", "threshold": threshold}}
+        specification = Specification.parse(raw)
+        net, loss = specification.build(), specification.loss()
+        return float(loss.gradient(net, loss.draw(torch.Generator().manual_seed(0)))[1].recurrent().norm())
+
+    assert gradient_at_zero(0.1) > 1  # the paper's choice
+    assert gradient_at_zero(1.0) < 1e-12

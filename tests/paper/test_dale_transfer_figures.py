@@ -35,7 +35,7 @@ def dale(runs):
 
 
 def test_networks_trained_under_dales_law_have_a_mode_for_the_signs(dale):
-    assert failed(fig12.FIGURE, dale) - UNLIKE_THE_PAPER <= {"integrates"}  # which takes longer than this
+    assert failed(fig12.FIGURE, dale) - UNLIKE_THE_PAPER <= {"integrates", "small-start"}  # which takes longer
 
 
 def all_altered(runs, change):
@@ -60,6 +60,10 @@ def one_mode(net):
     net.recurrent.value.copy_(torch.ones(net.neurons, 1) * net.recurrent.signs / net.neurons)
 
 
+def positive_decoders(net):
+    net.decoders.abs_()
+
+
 def free(net):
     noise = torch.randn(net.neurons, net.neurons, generator=torch.Generator().manual_seed(0))
     net.recurrent.value.copy_(noise / net.neurons**0.5)
@@ -72,7 +76,8 @@ def free(net):
         (shuffle_rows, {"integrates", "truncated"}),
         (shuffle_columns, {"right-vector", "law", "integrates"}),
         (one_mode, {"additional-mode", "outliers", "rectified", "integrates"}),
-        (free, {"additional-mode", "left-vector", "right-vector", "orthogonal", "law", "integrates", "rectified"}),
+        (positive_decoders, {"orthogonal", "integrates"}),
+        (free, {"additional-mode", "left-vector", "right-vector", "law", "integrates", "rectified", "modes"}),
     ],
 )
 def test_a_network_that_violates_a_claim_on_dales_law_is_not_reproduced(runs, dale, change, broken):
@@ -93,12 +98,16 @@ def biased(vectors):
         ("one_sign", lambda v: v * 0 + 0.9, "left-vector"),
         ("mode", lambda v: v * 0 + 1, "left-vector"),
         ("agreement", lambda v: v * 0 + 0.9, "right-vector"),
-        ("overlap", lambda v: v * 0 + 0.5, "orthogonal"),
+        ("cosine", lambda v: v * 0 + 0.5, "orthogonal"),
+        ("share", lambda v: v * 0 + 0.7, "modes"),
+        ("small_large", lambda v: 2, "small-start"),
+        ("small_one_sign", lambda v: 0.9, "small-start"),
+        ("small_error", lambda v: 0.3, "small-start"),
         ("left", biased, "following-signs"),
         ("right", biased, "following-signs"),
         ("broken", lambda v: v * 0 + 1, "law"),
         ("error", lambda v: v * 0 + 0.3, "integrates"),
-        ("cut_error", lambda v: v * 0 + 0.3, "truncated"),
+        ("cut_error", lambda v: v + 0.2 * (np.arange(len(v)) == 0), "truncated"),
         ("values", lambda v: v * 0 + 1, "rectified"),
         ("excitatory_error_4", lambda v: 0.0, "all-excitatory"),
         ("excitatory_error_40", lambda v: 0.0, "all-excitatory"),
@@ -110,6 +119,7 @@ def test_each_claim_on_dales_law_can_fail_alone(dale, key, change, broken):
         "other_outliers": dale["other_settings"][:, 0] + 1,
         "error": dale["error"] * 0 + 0.1,
         "cut_error": dale["error"] * 0 + 0.1,
+        "small_error": 0.1,
     }
     assert failed(fig12.FIGURE, good) == set()
     assert failed(fig12.FIGURE, good | {key: change(good[key])}) == {broken}
@@ -133,9 +143,9 @@ def fewer_sequences():
 
 @pytest.fixture(scope="module")
 def transfer(runs):
-    batch, first = fig19.specification(TINY, "batch"), fig19.specification(TINY)
-    known = {each: runs[each] for each in fig19.integrators(TINY)}
-    return fig19.FIGURE.measure(known | {batch: known[first]}, TINY)
+    """With the network of the proxy loss, which trains sooner, for those of the batch loss too."""
+    proxy = runs[fig19.specification(TINY, "proxy")]
+    return fig19.FIGURE.measure(dict.fromkeys(fig19.FIGURE.runs(TINY), proxy), TINY)
 
 
 def test_a_head_on_a_small_integrator_decides_by_context(transfer):
@@ -148,7 +158,7 @@ def test_a_head_on_a_small_integrator_decides_by_context(transfer):
 
 def test_a_network_that_does_not_integrate_supports_no_decision():
     random = {each: Result(each, untrained(each), []) for each in fig19.FIGURE.runs(TINY)}
-    assert failed(fig19.FIGURE, fig19.FIGURE.measure(random, TINY)) == {"context", "mixed-activity", "boundaries"}
+    assert failed(fig19.FIGURE, fig19.FIGURE.measure(random, TINY)) >= {"context", "mixed-activity", "boundaries"}
 
 
 @pytest.mark.parametrize(
@@ -159,11 +169,12 @@ def test_a_network_that_does_not_integrate_supports_no_decision():
         ("currents_accuracy", np.array([0.9, 0.9]), "mixed-activity"),
         ("integrals_accuracy", np.array([0.9, 0.9]), "mixed-activity"),
         ("random_accuracy", np.array([0.9, 0.9]), "mixed-activity"),
-        ("batch_accuracy", np.array([0.9, 0.9]), "any-training"),
+        ("proxy_accuracy", np.array([0.9, 0.9]), "any-training"),
+        ("descended_accuracy", np.array([[0.9, 0.9], [0.9, 0.9]]), "descent"),
     ],
 )
 def test_each_claim_on_transfer_can_fail_alone(transfer, key, value, broken):
-    good = transfer | {"accuracy": np.full((2, 2), 0.96), "batch_accuracy": np.array([0.95, 0.95])}
-    good |= {"currents_accuracy": np.array([0.75, 0.75])}
+    good = transfer | {"accuracy": np.full((2, 2), 0.96), "proxy_accuracy": np.array([0.95, 0.95])}
+    good |= {"currents_accuracy": np.array([0.75, 0.75]), "descended_accuracy": np.full((2, 2), 0.95)}
     assert failed(fig19.FIGURE, good) == set()
     assert failed(fig19.FIGURE, good | {key: value}) == {broken}

@@ -53,7 +53,9 @@ def broken(figure, measured):
 
 
 def test_small_networks_are_as_the_paper_says(measured):
-    assert set(verdicts(fig17, measured["fig17"]).values()) == {"reproduced"}
+    found = verdicts(fig17, measured["fig17"])
+    assert found.pop("fig17.no-error-bars") == "not tested in this profile"
+    assert set(found.values()) == {"reproduced"}
     assert set(verdicts(fig18, measured["fig18"]).values()) == {"reproduced"}
     found = verdicts(fig16, measured["fig16"])
     assert found.pop("fig16.larger") == "not tested in this profile"
@@ -78,6 +80,8 @@ def last_scale_fastest(values):
         (fig16, "smallest", np.ones_like, {"fig16.preferred-scale"}),
         (fig17, "sigma", times(1.05), {"fig17.tight"}),
         (fig17, "sigma", times(0.98), {"fig17.bound"}),
+        (fig17, "sigma", lambda sigma: sigma[[0, 0, 2]], {"fig17.near-one"}),
+        (fig17, "conditions", times(100), {"fig17.conditions"}),
         (fig17, "second", times(100), {"fig17.rank-one"}),
         (fig17, "left_d", times(0.8), {"fig17.left"}),
         (fig17, "right_e", times(0.9), {"fig17.right-encoder", "fig17.turn"}),
@@ -89,6 +93,14 @@ def last_scale_fastest(values):
 def test_altered_measurements_break_the_claim_that_rests_on_them(measured, figure, name, change, claims):
     altered = measured[figure.FIGURE.id] | {name: change(measured[figure.FIGURE.id][name])}
     assert broken(figure, altered) == claims
+
+
+def test_realizations_are_compared_where_there_are_several(measured):
+    names = ("sigma", "second", "conditions", "left_d", "left_e", "right_e", "right_d")
+    twice = {name: np.repeat(measured["fig17"][name], 2, axis=1) for name in names}
+    assert verdicts(fig17, measured["fig17"] | twice)["fig17.no-error-bars"] == "reproduced"
+    twice["right_d"][0, 1] -= 0.1
+    assert verdicts(fig17, measured["fig17"] | twice)["fig17.no-error-bars"] == "not reproduced"
 
 
 def test_sizes_are_compared_over_several_networks_only(measured):

@@ -24,6 +24,8 @@ OURS = Claim(
     measured={"<script>": 0.5, "half": 0.5},
     holds=lambda m: m["half"] > 1,
     origin="ours",
+    settings="smaller < batches",
+    revised="above 3, before $n$ was 300",
 )
 
 
@@ -56,13 +58,39 @@ def test_the_page_needs_nothing_from_elsewhere(report):
 
 def test_claims_and_numbers_stand_beside_the_page(report):
     claim, ours = json.loads((report.parent / "claims.json").read_text())
-    assert set(claim) == {"id", "where", "statement", "criterion", "expected", "measured", "origin", "verdict"}
+    words = {"id", "where", "statement", "criterion", "expected", "origin", "settings", "revised"}
+    assert set(claim) == words | {"measured", "verdict"}
     assert (claim["verdict"], claim["origin"]) == ("reproduced", "paper")
     assert (ours["verdict"], ours["origin"]) == ("not reproduced", "ours")
+    assert (ours["settings"], ours["revised"]) == (OURS.settings, OURS.revised)
     assert np.load(report.parent / "fig1.npz")["targets"].shape == (150, 2)
     assert (report.parent / "fig1.svg").exists()
     assert 'href="explore.html"' in report.read_text()
     assert "Two integrals, designed" in (report.parent / "explore.html").read_text()
+
+
+def test_the_page_says_what_differs_from_the_authors_and_which_criterion_was_moved(report):
+    page = report.read_text()
+    for shown in ("<b>settings</b> smaller &lt; batches", "<b>revised</b> above 3, before <math", OURS.where):
+        assert page.count(shown) == 2  # in the list of all claims and under the figure
+
+
+def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
+    outcome = Outcome(all_figures()["table1"], [])
+    values = np.full((12, 2), 0.01)
+    keys = [name + key for name in ("authors_", "") for key in ("ratios", "square_ratios", "errors")]
+    outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
+    judge(outcome)
+    write_figure(outcome, tmp_path)
+    page = write_report([outcome], tmp_path, summary()).read_text()
+    article = page[page.index('<article id="table1">') :].partition("</article>")[0]
+    assert re.findall(r'<th scope="row">(ReLU[^<]*)', article) == [
+        "ReLU: paper",
+        "ReLU: the authors’ protocol",
+        "ReLU: our protocol",
+    ]
+    assert article.count("<td>1.00 ± 0.00</td>") == 24
+    assert "<img" not in article
 
 
 def test_the_same_measurements_give_the_same_files(report, tmp_path):

@@ -6,8 +6,9 @@ import torch
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Network, Specification, run
-from rni.paper.figures import fig6, fig7, fig9, sigmoid, table1
-from rni.paper.trainings import networks
+from rni.paper.figure import PROFILES
+from rni.paper.figures import fig6, fig7, fig9, robust, sigmoid, table1
+from rni.paper.trainings import by_the_authors, networks
 from rni.runs.execution import Result
 from rni.weights import Dense
 
@@ -58,12 +59,18 @@ def violated(figure, result):
 @pytest.fixture(scope="module")
 def measured(one, two):
     """What figures measure of trained networks."""
-    networks = {fig6: one, fig9: two, sigmoid: one}
+    networks = {fig6: one, fig9: two, sigmoid: one, robust: two}
     return {module: module.FIGURE.measure(Same(result), TINY) for module, result in networks.items()}
 
 
 def test_a_sigmoid_network_integrates_by_linear_currents_and_recruits_neurons(measured):
     assert failed(fig6.FIGURE, measured[fig6]) == set()
+
+
+def test_one_threshold_for_all_and_conditions_that_are_not_met_are_not_reproduced(measured):
+    alike = {"batch_thresholds": np.array([0.0, 1.0, 0.0, 0.0, 0.0])}
+    assert failed(fig6.FIGURE, measured[fig6] | alike) == {"thresholds"}
+    assert failed(fig6.FIGURE, measured[fig6] | {"finite_on": measured[fig6]["finite_between"]}) == {"finite-set"}
 
 
 @pytest.mark.parametrize(
@@ -89,6 +96,35 @@ def test_the_batch_loss_has_to_be_less_accurate(measured):
         return fig9.FIGURE.claims(measured[fig9] | {"errors": np.stack([proxy, batch * proxy])})[1].verdict
 
     assert [verdict(2.0), verdict(0.5), verdict(100.0)] == ["reproduced", "not reproduced", "not reproduced"]
+
+
+ROBUST = {"start", "slope-and-threshold", "thresholds", "batch-and-proxy", "adam"}
+
+
+def test_networks_that_are_alike_are_robust_and_untrained_ones_are_not(measured, two):
+    assert failed(robust.FIGURE, measured[robust]) == set()
+    assert violated(robust.FIGURE, altered(two, untrain)) == ROBUST
+
+
+@pytest.mark.parametrize(
+    ("network", "claims"),
+    [
+        (robust.START, {"start"}),
+        (robust.SHAPES[2], {"slope-and-threshold"}),
+        (robust.SPREAD, {"thresholds"}),
+        ("sigmoid, batch", {"batch-and-proxy"}),
+        ("ReLU, proxy", {"batch-and-proxy"}),
+        (robust.ADAM, {"adam"}),
+    ],
+)
+def test_each_claim_on_robustness_fails_by_its_own_networks(measured, network, claims):
+    measured = measured[robust]
+    place = list(measured["names"]).index(network)
+    for change in ((1, 1.5), (3, 0.5), (0, 0.9)):
+        values = measured["values"].copy()
+        values[place, change[0]] = change[1]
+        expected = claims if (network, change[0]) != (robust.ADAM, 3) else set()  # which is not asked of Adam
+        assert failed(robust.FIGURE, measured | {"values": values}) == expected
 
 
 class Spectra:
@@ -119,60 +155,120 @@ def test_exactly_as_many_large_singular_values_as_channels(extra, bulk, broken):
     assert failed(fig7.FIGURE, fig7.FIGURE.measure(Spectra(extra, bulk), TINY)) - {"variability"} == broken
 
 
-def test_equal_spectra_do_not_vary():
-    values = np.tile(np.r_[1.0, 1.0, 1.0, np.full(97, 0.01)], (4, 1))
-    measured = {f"{name}_{channels}": values for name in fig7.LEAST for channels in (2, 3, 4)}
-    assert fig7.FIGURE.claims(measured)[-1].verdict == "not reproduced"
+def test_spectra_vary_between_trainings_and_not_within_them():
+    def verdict(large):
+        values = np.concatenate([large, np.full((4, 97), 0.01)], axis=1)
+        measured = {f"{name}_{channels}": values for name in fig7.LEAST for channels in (2, 3, 4)}
+        return fig7.FIGURE.claims(measured)[-1].verdict
+
+    alike = np.tile([1.5, 1.2, 1.0], (4, 1))
+    assert verdict(alike) == "not reproduced"
+    assert verdict(alike * np.array([[1.0], [1.02], [1.04], [1.06]])) == "reproduced"
 
 
-def test_the_ratio_of_the_table_counts_only_in_networks_that_integrate(one):
+def of_the_paper(seeds=2):
+    """Measurements with the paper's ratios, by both protocols."""
     cells = len(table1.PAPER)
-    measured = {"ratios": np.full((cells, 2), 0.01), "errors": np.full((cells, 2), 0.03), "null": np.full(cells, 20.0)}
+    ratios = np.tile([[mean / 100] for mean, _ in table1.PAPER.values()], seeds)
+    measured = {"ratios": ratios, "errors": np.full((cells, seeds), 0.03), "null": np.full(cells, 20.0)}
+    measured["square_ratios"] = ratios
+    return measured | {f"authors_{key}": measured[key] for key in ("ratios", "square_ratios", "errors")}
 
-    def verdicts(**changes):
-        return [claim.verdict for claim in table1.FIGURE.claims(measured | changes)][:cells]
 
-    assert set(verdicts()) == {"reproduced"}
-    assert set(verdicts(errors=np.full((cells, 2), 0.3))) == {"not reproduced"}
-    ratios = measured["ratios"].copy()
-    ratios[1] = 0.016  # the paper has 1.3 +- 0.1
-    assert verdicts(ratios=ratios).count("not reproduced") == 1
-    assert table1.FIGURE.claims(measured | {"ratios": ratios * 40})[cells].verdict == "not reproduced"
+def test_a_cell_of_fewer_seeds_is_judged_by_those_it_has():
+    ratios = of_the_paper()["ratios"].copy()
+    ratios[:, 1] = np.nan
+    assert broken_in_table(authors_square_ratios=ratios, authors_ratios=ratios) == set()
+    assert "nan" not in str(table1.table(of_the_paper() | {"authors_square_ratios": 100 * ratios}))
+
+
+def broken_in_table(**changes):
+    return failed(table1.FIGURE, of_the_paper() | changes)
+
+
+def test_each_cell_of_the_table_fails_upwards_and_downwards():
+    assert broken_in_table() == set()
+    for k, ((activation, loss, channels), (_, deviation)) in enumerate(table1.PAPER.items()):
+        for sign in (-1, 1):
+            ratios = of_the_paper()["ratios"].copy()
+            ratios[k] += sign * 0.0199 * deviation
+            assert f"{activation}-{loss}-{channels}" not in broken_in_table(authors_square_ratios=ratios)
+            ratios[k] += sign * 0.0002 * deviation
+            assert f"{activation}-{loss}-{channels}" in broken_in_table(authors_square_ratios=ratios)
+
+
+def test_the_ratio_of_the_table_counts_only_in_networks_that_integrate():
+    cells = {f"{activation}-{loss}-{channels}" for activation, loss, channels in table1.PAPER}
+    assert broken_in_table(authors_errors=np.full((12, 2), 0.6)) == cells
+    assert broken_in_table(errors=np.full((12, 2), 0.3)) == {"our-protocol"}
+    assert broken_in_table(ratios=1.5 * of_the_paper()["ratios"]) == {"null-model", "our-protocol"}
+    assert broken_in_table(ratios=0.01 * of_the_paper()["ratios"]) == set()  # flatter is no fault in a row of our own
+
+
+def test_the_quotient_of_activations_is_the_tables_own():
+    ratios = of_the_paper()["ratios"].copy()
+    ratios[6:] *= 2
+    assert "sigmoid-against-relu" in broken_in_table(authors_square_ratios=ratios)
+    ratios[6:] /= 4
+    assert "sigmoid-against-relu" in broken_in_table(authors_square_ratios=ratios)
+
+
+def test_the_quick_profile_has_our_protocol_alone():
+    nothing = np.empty((12, 0))
+    measured = of_the_paper() | {f"authors_{key}": nothing for key in ("ratios", "square_ratios", "errors")}
+    verdicts = [claim.verdict for claim in table1.FIGURE.claims(measured)]
+    assert verdicts.count("not tested in this profile") == 13
+    assert verdicts.count("reproduced") == 2
+    assert not any(table1.theirs(TINY).values())
+    assert len(table1.table(of_the_paper()).rows) - len(table1.table(measured).rows) == 4
 
 
 def test_a_trained_network_keeps_its_currents_in_the_manifold_and_an_untrained_one_does_not(two):
-    ratio, error, _ = table1.examine(two.network)
-    wild, far, _ = table1.examine(altered(two, untrain).network)
-    assert ratio < 0.25 < 1 < wild
+    ratio, squares, error = table1.examine(two.network)
+    wild, wild_squares, far = table1.examine(altered(two, untrain).network)
+    assert max(ratio, squares) < 0.25 < 1 < wild
+    assert 0.9 < wild_squares < 1  # of the total
     assert error < 0.1 < far
 
 
 def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
+    paper = PROFILES["paper"]
     for activation, loss, channels in table1.PAPER:
-        for specification in networks(TINY, activation, loss, channels):
-            assert specification.network.activation.name == activation
-            assert (specification.training.loss.name, len(specification.task.decays)) == (loss, channels)
+        for protocol in (networks, by_the_authors):
+            for specification in protocol(paper, activation, loss, channels):
+                assert specification.network.activation.name == activation
+                assert (specification.training.loss.name, len(specification.task.decays)) == (loss, channels)
 
 
 def test_accuracy_against_size_duration_and_decay_can_fail(measured):
     measured = measured[sigmoid]
-    assert measured["size_errors"].shape == (3, 1)
+    assert measured["size_errors"].shape == (2, 3, 1)
 
     def verdicts(**changes):
         claims = sigmoid.FIGURE.claims(measured | changes)
         return {claim.id.partition(".")[2]: claim.verdict for claim in claims}
 
-    sizes = measured["sizes"][:, None].astype(float)
-    noise = np.array([[1.01], [0.98], [1.01]])
-    for power, verdict in ((-0.5, "reproduced"), (-0.2, "not reproduced"), (-1.0, "not reproduced")):
-        assert verdicts(size_errors=noise * sizes**power)["size"] == verdict
+    def of_size(trained, designed, begun=1.05):
+        sizes = measured["sizes"][:, None].astype(float)
+        noise = np.array([[1.01], [0.98], [1.01]])
+        whole = noise * sizes**trained
+        errors = {"size_errors": np.stack([begun * whole, whole]), "design_errors": noise * sizes**designed}
+        return verdicts(**errors)["size"]
+
+    assert of_size(-0.5, -0.5) == "reproduced"
+    assert {of_size(-0.2, -0.5), of_size(-1.0, -0.5), of_size(-0.5, 0.0), of_size(-0.5, -0.5, 1.5)} == {
+        "not reproduced"
+    }
     assert verdicts()["duration"] == "reproduced"
     growing = measured["duration_errors"] * np.linspace(1, 3, len(sigmoid.DURATIONS))
     assert verdicts(duration_errors=growing)["duration"] == "not reproduced"
-    poor = np.array([[0.02, 0.02, 1e-5]] * 3 + [[0.5, 0.05, 1e-5], [1.0, 0.2, 1e-5]])
-    assert verdicts(decay_errors=poor)["decay"] == verdicts(decay_errors=poor)["decay-range"] == "reproduced"
-    flat = np.full((5, 3), 0.02)
-    assert verdicts(decay_errors=flat)["decay"] == verdicts(decay_errors=flat)["decay-range"] == "not reproduced"
+    poor = np.array([[0.05, 0.02, 0.02, 1e-5]] * 3 + [[0.5, 0.5, 0.05, 1e-5], [1.0, 1.0, 0.2, 1e-5]])
+    decays = ("decay", "decay-either-loss", "decay-range")
+    assert {verdicts(decay_errors=poor)[name] for name in decays} == {"reproduced"}
+    flat = np.full((5, 4), 0.02)
+    assert {verdicts(decay_errors=flat)[name] for name in decays} == {"not reproduced"}
+    one_sided = np.where(np.arange(4) == 1, flat, poor)
+    assert [verdicts(decay_errors=one_sided)[name] for name in decays[:2]] == ["reproduced", "not reproduced"]
 
 
 def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
@@ -181,6 +277,6 @@ def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
     assert sigmoid.capacity(net) == pytest.approx(net.readout(positive.T).item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("module", [fig6, fig9, sigmoid])
+@pytest.mark.parametrize("module", [fig6, fig9, sigmoid, robust])
 def test_figures_draw_what_was_measured(module, measured):
     assert all(axis.has_data() for axis in module.FIGURE.draw(measured[module]).axes)

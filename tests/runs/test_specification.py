@@ -288,3 +288,8 @@ def test_deeply_nested_fields_are_named_without_their_depth(tmp_path):
     (tmp_path / "run.toml").write_text("[task]\ndecays." + "a." * 3000 + "b = 1\n")
     with pytest.raises(InputError, match=r"^task\.decays: {'a': .*; allowed: a list of numbers"):
         Specification.from_toml(tmp_path / "run.toml")
+
+
+def test_a_run_without_sequences_has_a_label_without_their_duration():
+    proxy = Specification.parse({"task": {"decays": [0.8]}, "training": {"loss": "proxy"}})
+    assert proxy.label() == "relu n=1000, decays 0.8, proxy sgd 5000 steps, seed 0"

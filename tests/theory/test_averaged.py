@@ -92,3 +92,18 @@ def test_hessian_product_works_for_a_thousand_neurons():
 def test_encoders_and_decoders_of_different_shapes_are_refused():
     with pytest.raises(ValueError, match=r"decoders: shape \(5, 2\); allowed: \(5, 1\)"):
         linear_problem(np.ones(5), np.ones((5, 2)), 0.9, 1.0, 3)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_correlation_of_any_inputs_is_symmetric_and_positive_definite(case):
+    problem, _ = random_problem(**case)
+    size = problem.chi.shape[0] * problem.chi.shape[1]
+    chi = problem.chi.reshape(size, size)
+    torch.testing.assert_close(chi, chi.T)
+    assert torch.linalg.eigvalsh(chi)[0] > 0
+
+
+def test_inputs_that_never_vary_at_the_first_step_leave_a_direction_open():
+    covariance = torch.diag(torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64))
+    chi = linear_problem(np.ones(2), np.ones(2), 0.9, 1.0, 3, covariance).chi[:, 0, :, 0]
+    assert torch.linalg.eigvalsh(chi)[0].abs() < 1e-12

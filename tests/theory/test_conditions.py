@@ -231,3 +231,12 @@ def test_a_decay_for_every_channel_is_asked_for():
     e = np.eye(4)[:, :3]
     with pytest.raises(ValueError, match="decays: 2 values; allowed: 1 or 3"):
         is_generalizing_integrator(np.eye(4), e, e, [0.9, 0.8], 1.0)
+
+
+def test_every_polynomial_without_constant_term_takes_its_value_at_gamma():
+    w, e, d, decay, scale = rank_one()
+    eigenvalues, g = g_coefficients(w, e, d)
+    for _ in range(5):
+        q = np.polynomial.Polynomial([0.0, *RNG.normal(size=4)])
+        total = (g[:, 0, 0] * torch.as_tensor(q(eigenvalues.numpy()))).sum()
+        assert total.real.item() == pytest.approx(scale * q(decay))

@@ -2,13 +2,22 @@ import numpy as np
 import pytest
 import torch
 
+from rni.losses import AveragedLoss, ProxyLoss
+from rni.network import Network
+from rni.paper.figures import fig6, fig15
+from rni.paper.figures.table1 import PAPER
+from rni.task import Integration
 from rni.theory.averaged import averaged_gradient, averaged_hessian, averaged_loss, linear_problem, moment_jacobian
-from rni.theory.channels import multiplexed
+from rni.theory.channels import channel_residuals, multiplexed
 from rni.theory.conditions import is_generalizing_integrator
 from rni.theory.convergence import fastest_convergence, recipe_cosine
 from rni.theory.errata import ERRATA
-from rni.theory.manifolds import gamma_matrix, intersection, plane, plane_of, rank_one
+from rni.theory.manifolds import beta_of_scale, gamma_matrix, intersection, plane, plane_of, rank_one
 from rni.theory.special_cases import SameVectorsDescent
+from rni.training import train
+from rni.training.reduced import descend_together
+from rni.vectors import independent
+from rni.weights import random_matrix
 
 RNG = np.random.default_rng(0)
 DECAY, OTHER = 0.9, 0.35
@@ -387,6 +396,91 @@ def test_relu_left_overlap():
         assert (sign * d @ part).item() == pytest.approx(part.square().sum().item())
         assert part.square().sum().item() == pytest.approx(0.5, abs=0.05)
         assert (d * part).square().sum() < 0.01
+
+
+def test_sigmoid_quotient():
+    columns = {(loss, channels) for _, loss, channels in PAPER}
+    quotients = [PAPER["sigmoid", *column][0] / PAPER["relu", *column][0] for column in columns]
+    assert (min(quotients), max(quotients)) == (pytest.approx(1.975, abs=0.01), pytest.approx(25.7, abs=0.01))
+    assert not all(2 <= quotient <= 10 for quotient in quotients)
+
+
+def test_eigenmodes():
+    decays, scales = np.array([0.9, 0.7]), np.array([1.0, 2.0])
+    e, d = (torch.as_tensor(RNG.normal(size=(6, 2))) for _ in range(2))
+    factors = multiplexed(e, d, decays, scales)
+    w = factors.left @ factors.right.T
+    values, writing = torch.linalg.eig(w)
+    order = [int((values - decay).abs().argmin()) for decay in decays]
+    writing, reading = writing[:, order].real, torch.linalg.pinv(writing).mH[:, order].real
+    left, sigma, right = torch.linalg.svd(w)
+
+    def largest(*modes):
+        return max(r.abs().max().item() for r in channel_residuals(*modes, e, d, decays, scales))
+
+    assert largest(torch.as_tensor(decays), writing, reading) < 1e-10
+    for order in ([0, 1], [1, 0]):
+        assert largest(sigma[order], left[:, order], right.T[:, order]) > 1e-2
+
+
+def test_order_one():
+    space = plane(1, 1, 0.0)
+
+    def slopes(scale):
+        alpha = np.tan(fastest_convergence(space, 0.995, scale, 3).angle)
+        return np.abs([alpha, beta_of_scale(space, scale, alpha)])
+
+    assert 0.1 < slopes(1.0).min() < slopes(1.0).max() < 10
+    assert slopes(0.01).min() > 50
+    assert slopes(10.0).max() < 0.1
+
+
+def test_three_steps_from_small_weights():
+    e, d = independent(40, 1, torch.Generator().manual_seed(0))
+    task = Integration([DECAY])
+
+    def error_of_the_eigenvalue(radius):
+        start = random_matrix(40, radius, torch.Generator().manual_seed(1))
+        net = Network(task, e, d, start, "linear")
+        train(net, AveragedLoss(task, 3), learning_rate=0.03, steps=3000, stop_loss=1e-20)
+        return (torch.linalg.eigvals(net.recurrent.matrix().detach()) - DECAY).abs().min().item()
+
+    errors = [error_of_the_eigenvalue(radius) for radius in (0.0, 0.01, 0.1)]
+    assert errors[0] < 1e-8
+    assert errors[2] / errors[1] == pytest.approx(100, rel=0.3)
+
+
+def test_leaving_the_slow_manifold():
+    space = plane(1, 1, fig15.recipe_cosine(fig15.OVERLAP))
+    assert fig15.batch_noise(space, 300) < 1e-12
+    vectors = space.encoder.numpy()[None], space.decoder.numpy()[None]
+    options = {"duration": 3, "learning_rate": 1.9 * fig15.learning_rate(space, 3), "steps": 2000}
+    omega = descend_together(np.zeros((1, 2, 2)), *vectors, fig15.DECAY, np.array([space.overlap]), **options).omega
+    undriven, unread = fig15.coordinates(omega[0], space)
+    assert undriven == pytest.approx(unread, rel=1e-9)
+    assert abs(undriven) > 1e-2  # it is still on its way
+    noisy = fig15.coordinates(omega[0] + 0.01 * RNG.normal(size=(2, 2)), space)
+    assert noisy[0] != pytest.approx(noisy[1], rel=1e-2)
+
+
+def test_sum_over_neurons():
+    net = Network(Integration([0.8]), *independent(30, 1, torch.Generator().manual_seed(0)), torch.eye(30), "sigmoid")
+    z = torch.linspace(-5, 5, 11)[:, None].to(net.dtype)
+    with torch.no_grad():
+        driven = net.recurrent(net.encoders.T)
+        h = net.f(z @ driven)
+        output, current = net.readout(h) - 0.8 * z, net.recurrent(h) - 0.8 * z @ driven
+        authors = (output.square().sum(1) + current.square().mean(1)).mean()  # a mean over the neurons
+        as_printed, as_trained = (ProxyLoss(net.task, current_weight=a).value(net, z) for a in (1, 1 / 30))
+    assert as_trained.item() == pytest.approx(authors.item())
+    assert as_printed.item() != pytest.approx(authors.item(), rel=0.1)
+
+
+def test_losses_of_figure_6():
+    caption = fig6.FIGURE.caption
+    assert "A, B: current and activity of two neurons against the integral (batch loss)" in caption
+    assert "(proxy loss, all networks)" in caption
+    assert "for both losses" in caption
 
 
 def test_learning_rate_from_the_printed_hessian_is_at_the_edge_of_stability():

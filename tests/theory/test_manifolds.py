@@ -165,3 +165,16 @@ def test_integrator_of_the_plane_integrates_in_the_whole_network():
 def test_overlap_larger_than_the_norms_allow_is_refused():
     with pytest.raises(ValueError, match=r"overlap: 1.2 .*allowed"):
         plane(1, 1, 1.2)
+
+
+def test_gamma_times_the_identity_integrates_at_the_overlap():
+    space = plane(1.2, 0.8, 0.3)
+    assert passes(0.9 * np.eye(2), space, space.overlap)
+    assert not passes(0.9 * np.eye(2), space, 2 * space.overlap)
+
+
+def test_a_rank_one_omega_is_the_printed_product_of_two_unit_vectors():
+    alpha, beta = 0.7, -1.3
+    sigma = 0.9 * np.sqrt((alpha**2 + 1) * (beta**2 + 1)) / (beta - alpha)
+    x, y = np.array([1, alpha]) / np.sqrt(alpha**2 + 1), np.array([beta, -1]) / np.sqrt(beta**2 + 1)
+    np.testing.assert_allclose(gamma_matrix(0.9, 0.0, alpha, beta), sigma * np.outer(x, y), atol=1e-14)

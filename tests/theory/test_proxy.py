@@ -99,3 +99,9 @@ def test_descent_stays_at_a_minimum_just_below_the_limit_and_leaves_it_just_abov
 def test_vectors_of_several_channels_are_refused(small):
     with pytest.raises(InputError, match=r"encoder, decoder: 24, 24 numbers; allowed: 12, one channel"):
         hessian_at(small())
+
+
+def test_close_to_an_integrator_some_small_eigenvalues_are_negative():
+    net = trained(20, 1.0, steps=60)
+    eigenvalues = symmetric_eigenvalues(hessian_at(net))
+    assert -0.1 * eigenvalues[-1] < eigenvalues[0] < -1e-6 * eigenvalues[-1]

@@ -82,3 +82,14 @@ def test_same_vector_descent_is_stable_up_to_twice_the_inverse_slope(duration):
 
     assert distance(0.97 * solution.stability_limit) < 1e-4
     assert distance(1.03 * solution.stability_limit) > 1
+
+
+def test_the_same_vectors_integrate_at_the_square_of_their_norm_and_at_no_other_scale():
+    w = 0.9 / (E @ E) * np.outer(E, E)
+    found = moments(*map(torch.as_tensor, (w, E[:, None], E[:, None])), 5)[:, 0, 0].numpy()
+    np.testing.assert_allclose(found, (E @ E) * 0.9 ** np.arange(1, 6))
+    for factor in (0.5, 2.0):  # the first moment can be had by another w, and then the second is wrong
+        other = factor * w
+        found = moments(*map(torch.as_tensor, (other, E[:, None], E[:, None])), 2)[:, 0, 0].numpy()
+        assert found[0] == pytest.approx(factor * (E @ E) * 0.9)
+        assert found[1] != pytest.approx(factor * (E @ E) * 0.9**2, rel=0.1)

@@ -13,6 +13,13 @@ from rni.runs.execution import Result
 from rni.runs.specification import Specification
 
 SEEDS = 6
+OVERLAPS = {
+    "left_d": r"$l^\dagger d$",
+    "left_e": r"$l^\dagger e$",
+    "right_e": r"$r^\dagger e$",
+    "right_d": r"$r^\dagger d$",
+}
+SETTINGS = "a learning rate just below the stability limit of each scale instead of the authors' small ones"
 
 
 def specifications(profile: Profile) -> list[list[Specification]]:
@@ -23,32 +30,46 @@ def specifications(profile: Profile) -> list[list[Specification]]:
 
 def measure(runs: Runs, profile: Profile) -> Measured:
     rows = [[_singular(runs[spec]) for spec in row] for row in specifications(profile)]
-    sigma, second, left_d, right_e, right_d = np.moveaxis(np.array(rows), -1, 0)  # each (scales, seeds)
-    return {
-        "scales": np.array(proxy_scales(profile)),
-        "sigma": sigma,
-        "second": second,
-        "left_d": left_d,
-        "right_e": right_e,
-        "right_d": right_d,
-    }
+    by_name = {name: np.array([[found[name] for found in row] for row in rows]) for name in rows[0][0]}
+    return {"scales": np.array(proxy_scales(profile)), "neurons": profile.neurons, **by_name}  # each (scales, seeds)
 
 
-def _singular(result: Result) -> list[float]:
-    r"""$\sigma_1$, $\sigma_2$, l.d, r.e, r.d, of the sign for which r.e > 0."""
+def _singular(result: Result) -> dict[str, float]:
+    r"""$\sigma_1$, $\sigma_2$, the overlaps of l and r with e and d, of the sign for which r.e > 0, and the largest
+    deviation from $\sigma\,r \cdot l_\pm = \pm\gamma$, $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm s\gamma$, relative."""
     net = result.network
-    left, values, right = svd(net.recurrent)
+    (scale,), (decay,) = net.task.scales, net.task.decays
+    vectors = svd(net.recurrent)
     e, d = net.encoders.detach()[:, 0], net.decoders.detach()[:, 0]
-    sign = 1 if right[:, 0] @ e > 0 else -1
-    overlaps = (left[:, 0] @ d, right[:, 0] @ e, right[:, 0] @ d)
-    return [float(values[0]), float(values[1]), *(sign * float(overlap) for overlap in overlaps)]
+    sign = 1 if vectors.right[:, 0] @ e > 0 else -1
+    left, right, sigma = sign * vectors.left[:, 0], sign * vectors.right[:, 0], vectors.values[0]
+    conditions = [
+        value * side / decay - 1
+        for side in (1, -1)
+        for part in ((side * left).clamp(min=0),)
+        for value in (sigma * (right @ part), sigma * (right @ e) * (d @ part) / scale)
+    ]
+    overlaps = {"left_d": left @ d, "left_e": left @ e, "right_e": right @ e, "right_d": right @ d}
+    return {
+        "sigma": float(sigma),
+        "second": float(vectors.values[1]),
+        "conditions": float(max(map(abs, conditions))),
+        **{name: float(overlap) for name, overlap in overlaps.items()},
+    }
 
 
 def claims(measured: Measured) -> list[Claim]:
     s = measured["scales"]
     ratio = measured["sigma"] / (2 * PROXY_DECAY * np.maximum(s, 1))[:, None]
     outer = (s <= 0.3) | (s >= 4)
-    small, large = s.argmin(), s.argmax()
+    near, small = (s > 0.3) & (s < 4), s.argmin()
+    excess = ratio.mean(1) - 1
+    predicted = measured["right_e"].mean(1) / np.minimum(s, 1)
+    spread = {"sigma": float((measured["sigma"].std(1) / measured["sigma"].mean(1)).max())}
+    spread |= {
+        key.replace("left_", "l.").replace("right_", "r."): float(measured[key].std(1).max()) for key in OVERLAPS
+    }
+    line = 0.01 * (1000 / measured["neurons"]) ** 0.5
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
     return [
         Claim(
@@ -59,6 +80,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="rank 1",
             measured=float((measured["second"] / measured["sigma"]).max()),
             holds=lambda second: second < 0.01,
+            settings=SETTINGS,
         ),
         Claim(
             id="fig17.bound",
@@ -70,6 +92,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1 or more",
             measured=float(ratio.min()),
             holds=lambda smallest: smallest >= 0.999,
+            settings=SETTINGS,
         ),
         Claim(
             id="fig17.tight",
@@ -79,6 +102,33 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=float(_farthest(ratio.mean(1)[outer], 1.0)),
             holds=lambda value: abs(value - 1) <= 0.03,
+            settings=SETTINGS,
+        ),
+        Claim(
+            id="fig17.near-one",
+            where="Section 4.2, properties of the connection matrix; " + where,
+            statement=r"Close to $s = 1$ the bound is not tight.",
+            criterion="the mean of sigma exceeds it most at s = 1, by more than 10 %, and less at every scale further "
+            "away on either side",
+            expected="largest at s = 1",
+            measured={f"s = {x:g}": float(value) for x, value in zip(s[near], excess[near], strict=True)},
+            holds=lambda m: (
+                m["s = 1"] > 0.1
+                and bool((np.diff(excess[s <= 1]) > 0).all())
+                and bool((np.diff(excess[s >= 1]) < 0).all())
+            ),
+            settings=SETTINGS,
+        ),
+        Claim(
+            id="fig17.conditions",
+            where=where + ", conditions for W of rank 1",
+            statement=r"$\sigma\,r \cdot l_\pm = \pm\gamma$ and $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm s\gamma$, "
+            r"where $l_\pm = \lfloor\pm l\rfloor_+$.",
+            criterion="largest relative deviation in any network, at every scale, below 1 %",
+            expected="0",
+            measured=float(measured["conditions"].max()),
+            holds=lambda deviation: deviation < 0.01,
+            settings=SETTINGS,
         ),
         Claim(
             id="fig17.left",
@@ -88,27 +138,54 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=float(measured["left_d"].min()),
             holds=lambda overlap: overlap > 0.9,
+            settings=SETTINGS,
         ),
         Claim(
             id="fig17.right-encoder",
             where=where,
             statement=r"$r^\dagger e \simeq \min(s, 1)$.",
-            criterion="for every s <= 0.3 and s >= 4, the mean of r.e is within 5 % of it",
+            criterion="the mean of r.e is within 5 % of it for every s <= 0.3 and s >= 4, and within a quarter at the "
+            "scales between, where sigma is above its bound",
             expected="1",
-            measured=float(_farthest((measured["right_e"].mean(1) / np.minimum(s, 1))[outer], 1.0)),
-            holds=lambda value: abs(value - 1) <= 0.05,
+            measured={
+                "far from s = 1": float(_farthest(predicted[outer], 1.0)),
+                "near it": float(_farthest(predicted[near], 1.0)),
+            },
+            holds=lambda m: abs(m["far from s = 1"] - 1) <= 0.05 and abs(m["near it"] - 1) <= 0.25,
+            settings=SETTINGS,
+            revised="s = 0.5, 1 and 2 were not judged",
         ),
         Claim(
             id="fig17.turn",
             where=where,
-            statement=r"The right singular vector turns from the decoder at small scales to the encoder at large ones.",
-            criterion="in every network r.d > 0.95 at the smallest scale and r.e > 0.95 at the largest",
+            statement=r"The right singular vector turns from the decoder, for $s \ll 1$, to the encoder, for $s > 1$.",
+            criterion="in every network r.d > 0.95 at the smallest scale, r.e > 0.9 at every scale above 1, and r.e "
+            "grows with the scale",
             expected="1 and 1",
             measured={
                 "r.d at the smallest scale": float(measured["right_d"][small].min()),
-                "r.e at the largest scale": float(measured["right_e"][large].min()),
+                "least r.e for s > 1": float(measured["right_e"][s > 1].min()),
+                "least growth of r.e up to s = 1": float(np.diff(measured["right_e"].mean(1)[s <= 1]).min()),
             },
-            holds=lambda overlaps: min(overlaps.values()) > 0.95,
+            holds=lambda m: (
+                m["r.d at the smallest scale"] > 0.95
+                and m["least r.e for s > 1"] > 0.9
+                and m["least growth of r.e up to s = 1"] > 0
+            ),
+            settings=SETTINGS,
+            revised="only the two ends were judged",
+        ),
+        Claim(
+            id="fig17.no-error-bars",
+            where=where + ", caption of Fig 17",
+            statement="The realizations differ by less than the width of a line.",
+            criterion=rf"standard deviation over the networks below {line:.3f} (1 % at n = 1000, as $1/\sqrt{{n}}$): "
+            rf"of "
+            "sigma relative to its mean, of the overlaps out of 1",
+            expected="not distinguishable",
+            measured=spread if measured["sigma"].shape[1] > 1 else None,
+            holds=lambda m: max(m.values()) < line,
+            settings=SETTINGS,
         ),
     ]
 
@@ -129,10 +206,9 @@ def draw(measured: Measured) -> Drawing:
     vectors.axhline(1, color=TARGET, linewidth=0.8, zorder=0)
     vectors.axhline(0, color=TARGET, linewidth=0.8, zorder=0)
     vectors.plot(line, np.minimum(line, 1), color=THEORY, label=r"$\min(s, 1)$")
-    names = {"left_d": r"$l^\dagger d$", "right_e": r"$r^\dagger e$", "right_d": r"$r^\dagger d$"}
-    for color, (key, label) in zip(CHANNELS, names.items(), strict=False):
+    for color, (key, label) in zip(CHANNELS, OVERLAPS.items(), strict=False):
         _points(vectors, s, measured[key], color, label)
-    vectors.set(xscale="log", xlabel="scale $s$", ylabel="overlap", ylim=(-0.1, 1.1))
+    vectors.set(xscale="log", xlabel="scale $s$", ylabel="overlap", ylim=(-0.2, 1.1))
     for axis in (values, vectors):
         legend(axis)
     return drawing

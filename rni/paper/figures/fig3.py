@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.patches import Arc, Circle
 
+from rni.analysis import relative_error
 from rni.analysis.population import NAMES, population_vectors, populations
 from rni.inputs import white_noise
 from rni.network import Network
@@ -26,16 +29,44 @@ def specifications(profile: Profile, loss: str = "batch") -> list[Specification]
 
 
 @torch.no_grad()
-def examine(net: Network, threshold: float | None = None) -> dict[str, np.ndarray]:
+def examine(net: Network, threshold: float | None = None) -> dict[str, Any]:
     """Population vectors and populations of a network, on white noise of 200 steps."""
     x = white_noise(16, 200, 1, torch.Generator().manual_seed(0)).to(net.dtype)
-    vectors = population_vectors(net(x)[0].flatten(0, 1).double(), net.task.targets(x).flatten().double())
+    y, h = net.task.targets(x).flatten().double(), net(x)[0].flatten(0, 1).double()
+    vectors = population_vectors(h, y)
+    sides = torch.stack([y.clamp(min=0), (-y).clamp(min=0)], dim=1)
+    coded = sides @ torch.stack(vectors)  # [y]_+ L_+ + [-y]_+ L_-
+    slopes = y @ net.currents(x).flatten(0, 1).double() / (y @ y)  # L
+    rectified = torch.stack([slopes.clamp(min=0), (-slopes).clamp(min=0)])
     decoder = net.decoders[:, 0].double()
+    members = populations(vectors, threshold)
     return {
         "vectors": torch.stack(vectors).numpy(),
-        "populations": populations(vectors, threshold).numpy(),
+        "populations": members.numpy(),
         "readouts": np.array([float(decoder @ vector) for vector in vectors]),
+        "shared_readouts": np.array([float(decoder[members == 2] @ vector[members == 2]) for vector in vectors]),
+        "uncoded": float((h - coded).square().sum() / h.square().sum()),
+        "unrectified": float((torch.stack(vectors) - rectified).norm() / rectified.norm()),
+        "error": float(relative_error(net, x)),
     }
+
+
+@torch.no_grad()
+def sent(net: Network, vectors: np.ndarray, members: np.ndarray) -> np.ndarray:
+    r"""Currents per unit of the integral, (2, 2): mean of $W L_a$ over the neurons of population b, at [b, a]; and the
+    part of them below 0, [2 + b, a]."""
+    currents = net.recurrent(torch.as_tensor(vectors, dtype=net.dtype)).numpy()
+    to = [currents[:, members == k] for k in (0, 1)]
+    return np.stack([*(each.mean(1) for each in to), *((each < 0).mean(1) for each in to)])
+
+
+@torch.no_grad()
+def kept_signs(net: Network, steps: int = 400) -> float:
+    """Part of the states after white noise whose output has the same sign ever after, without further inputs."""
+    x = white_noise(64, 20 + steps, 1, torch.Generator().manual_seed(3)).to(net.dtype)
+    x[:, 20:] = 0
+    signs = net.outputs(x)[:, 19:, 0].sign()
+    return float((signs == signs[:, :1]).all(1).double().mean())
 
 
 @torch.no_grad()
@@ -55,27 +86,69 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     measured: Measured = {
         f"{loss}_{key}": np.stack([each[key] for each in several])
         for loss, several in examined.items()
-        for key in ("vectors", "populations", "readouts")
+        for key in examined["batch"][0]
     }
+    pairs = zip(batch, examined["batch"], strict=True)
+    measured["sent"] = np.stack([sent(net, each["vectors"], each["populations"]) for net, each in pairs])
+    measured["kept_signs"] = np.array([kept_signs(net) for net in batch])
     return measured | switch(batch[0], measured["batch_populations"][0])
+
+
+SETTINGS = (
+    "batches of 16 quasi-random sequences instead of 4096, 3500 steps instead of 5000, a learning rate that warms up "
+    "to four times theirs; W in factors where n = 1000"
+)
 
 
 def claims(measured: Measured) -> list[Claim]:
     balance = [float((measured["batch_populations"] == k).mean()) for k in (0, 1)]
     members = measured["batch_populations"][..., None, :]
     power = np.square(measured["batch_vectors"])
-    shared = float((power * (members == 2)).sum() / power.sum())
+    shared = members == 2
+    usual = np.maximum(*np.moveaxis(measured["batch_vectors"], 1, 0)).mean()
+    in_shared = {
+        "part of the neurons": float(shared.mean()),
+        "largest coefficient / mean": float((measured["batch_vectors"] * shared).max() / usual),
+        "part of the squared coefficients": float((power * shared).sum() / power.sum()),
+        "largest part of the output": float(np.abs(measured["batch_shared_readouts"]).max()),
+    }
+    across, inhibited = measured["sent"][:, [0, 1], [1, 0]], measured["sent"][:, [2, 3], [1, 0]]
+    free = (measured["proxy_populations"] < 2).all(1) & (measured["proxy_error"] < 0.01)
     before, after = measured["switch_activity"][:, 20], measured["switch_activity"][:, 40]
     return [
         Claim(
+            id="fig3.coding",
+            where="Section 4.1, coding equation of the activities; Fig 3A",
+            statement=r"The state follows two half lines: $h_t = \lfloor y_t\rfloor_+ L_+ + \lfloor -y_t\rfloor_+ "
+            r"L_-$.",
+            criterion="it explains at least 0.99 of the squared activities, in every network",
+            expected="1",
+            measured=float(1 - measured["batch_uncoded"].max()),
+            holds=lambda part: part >= 0.99,
+            settings=SETTINGS,
+        ),
+        Claim(
+            id="fig3.rectified",
+            where="Section 4.1, currents",
+            statement=r"The population vectors are the rectified slopes of the currents: $L_\pm = \lfloor\pm "
+            r"L\rfloor_+$.",
+            criterion="relative deviation below 5 % in every network",
+            expected="0",
+            measured=float(measured["batch_unrectified"].max()),
+            holds=lambda deviation: deviation < 0.05,
+            settings=SETTINGS,
+        ),
+        Claim(
             id="fig3.two-populations",
             where="Section 4.1, Fig 3A",
-            statement="After batch descent neurons are active for one sign of the integral only, but for a few percent "
+            statement="After batch descent neurons are active for one sign of the integral only, but for around 5 % "
             "that are shared or null.",
-            criterion="shared and null neurons together are below a tenth",
+            criterion="shared and null neurons together are between 2.5 % and 7.5 %",
             expected="around 5 %",
             measured=float((measured["batch_populations"] >= 2).mean()),
-            holds=lambda part: part < 0.1,
+            holds=lambda part: 0.025 <= part <= 0.075,
+            settings=SETTINGS,
+            revised="it was below 10 %; the paper says around 5 %",
         ),
         Claim(
             id="fig3.balance",
@@ -85,15 +158,19 @@ def claims(measured: Measured) -> list[Claim]:
             expected="one half each",
             measured={"+": balance[0], "-": balance[1]},
             holds=lambda m: all(0.4 <= part <= 0.55 for part in m.values()),
+            settings=SETTINGS,
         ),
         Claim(
             id="fig3.shared-are-weak",
             where="Section 4.1",
             statement="Shared neurons never have strong activities.",
-            criterion="they carry less than 1 % of the squared population vectors",
+            criterion="their largest coefficient is below the mean of all neurons', and they bring less than 1 % of "
+            "the output, in every network; not tested where there are none",
             expected="irrelevant for the output",
-            measured=shared,
-            holds=lambda part: part < 0.01,
+            measured=in_shared if shared.any() else None,
+            holds=lambda m: m["largest coefficient / mean"] < 1 and m["largest part of the output"] < 0.01,
+            settings=SETTINGS,
+            revised="it was less than 1 % of the squared coefficients, which holds where there are no shared neurons",
         ),
         Claim(
             id="fig3.readout",
@@ -106,25 +183,48 @@ def claims(measured: Measured) -> list[Claim]:
                 "-": _furthest(measured["batch_readouts"][:, 1], -1.0),
             },
             holds=lambda m: abs(m["+"] - 1) < 0.03 and abs(m["-"] + 1) < 0.03,
+            settings=SETTINGS,
         ),
         Claim(
-            id="fig3.proxy-shared",
+            id="fig3.proxy-populations",
             where="Section 4.1, last sentence on populations",
-            statement="Training on the proxy loss leaves no shared neurons.",
-            criterion="none at all, with a coefficient of 1e-6 told from none",
+            statement="The proxy loss allows for perfect integrators without any shared or null neurons.",
+            criterion="no network has shared neurons, and at least one has neither shared nor null ones (a coefficient "
+            "of 1e-6 told from none) and integrates with less than 1 % of error over 200 steps. Descent can trap a "
+            "neuron where its current vanishes, at the kink of the activation",
             expected="none",
-            measured=float((measured["proxy_populations"] == 2).mean()),
-            holds=lambda part: part == 0,
+            measured={
+                "shared neurons": float((measured["proxy_populations"] == 2).mean()),
+                "null neurons": float((measured["proxy_populations"] == 3).mean()),
+                "networks without any": float(free.mean()),
+            },
+            holds=lambda m: m["shared neurons"] == 0 and m["networks without any"] > 0,
+            revised="null neurons were counted over all networks; the paper says that the loss allows for none",
         ),
         Claim(
-            id="fig3.proxy-null",
-            where="Section 4.1, last sentence on populations",
-            statement="Training on the proxy loss leaves no null neurons.",
-            criterion="none at all, with a coefficient of 1e-6 told from none; descent can trap neurons where their "
-            "current vanishes, at the kink of the activation",
-            expected="none",
-            measured=float((measured["proxy_populations"] == 3).mean()),
-            holds=lambda part: part == 0,
+            id="fig3.inhibition",
+            where="Section 4.1, Fig 3B",
+            statement="The two populations inhibit each other.",
+            criterion="at an integral of either sign, at least 95 % of the neurons of the other population receive a "
+            "negative current, and the mean one is negative, in every network",
+            expected="mutual inhibition",
+            measured={
+                "least part of neurons inhibited": float(inhibited.min()),
+                "largest mean current": float(across.max()),
+            },
+            holds=lambda m: m["least part of neurons inhibited"] >= 0.95 and m["largest mean current"] < 0,
+            settings=SETTINGS,
+        ),
+        Claim(
+            id="fig3.no-switch-without-input",
+            where="Section 4.1, Fig 3B",
+            statement="Only an external input shifts the activity from one population to the other.",
+            criterion="after 20 steps of white noise and then 400 without any input the sign of the output never "
+            "changes, in all of 64 trajectories a network",
+            expected="1",
+            measured=float(measured["kept_signs"].min()),
+            holds=lambda part: part == 1,
+            settings=SETTINGS,
         ),
         Claim(
             id="fig3.switch",
@@ -135,6 +235,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="one population at a time",
             measured={"before": float(before[1] / before.sum()), "after": float(after[0] / after.sum())},
             holds=lambda m: m["before"] < 0.05 and m["after"] < 0.05,
+            settings=SETTINGS,
         ),
     ]
 
@@ -144,7 +245,7 @@ def _furthest(values: np.ndarray, target: float) -> float:
 
 
 def draw(measured: Measured) -> Drawing:
-    drawing, (vectors, time) = panels(2, width=4.6, height=3.6)
+    drawing, (vectors, time, sketch) = panels(3, width=3.9, height=3.5)
     positive, negative = np.moveaxis(measured["batch_vectors"], 1, 0).reshape(2, -1)
     members = measured["batch_populations"].ravel()
     for k, name in enumerate(NAMES):
@@ -163,7 +264,29 @@ def draw(measured: Measured) -> Drawing:
     time.set(xlabel="time step $t$", ylabel="mean activity")
     time.set_ylim(top=1.15 * measured["switch_activity"].max())
     legend(time)
+    draw_inhibition(sketch, measured["sent"][:, :2].mean(0))
     return drawing
+
+
+def draw_inhibition(axis: Axes, mean: np.ndarray) -> None:
+    """The two populations, and the mean current from each to each, per unit of the integral (to, from)."""
+    axis.set_axis_off()
+    axis.set(xlim=(-1.2, 1.2), ylim=(-0.7, 0.9), aspect="equal")
+    for k, (name, x) in enumerate((("+", -0.6), ("-", 0.6))):
+        colour, towards = POPULATIONS[name], -np.sign(x)
+        axis.add_patch(Circle((x, 0), 0.22, color=colour, zorder=2))
+        axis.text(x, 0, name.replace("-", "−"), color="white", ha="center", va="center", fontsize=16, zorder=3)
+        height = -0.1 * towards
+        axis.plot([x, x + 0.93 * towards], [height] * 2, color=colour, linewidth=2)
+        axis.plot([x + 0.93 * towards] * 2, [height - 0.07, height + 0.07], color=colour, linewidth=3)
+        axis.add_patch(Arc((x, 0.25), 0.26, 0.36, theta1=-40, theta2=220, color=colour, linewidth=2))
+        axis.text(x, 0.52, _signed(mean[k, k]), color=colour, ha="center")
+        axis.text(0, 2.2 * height, _signed(mean[1 - k, k]), color=colour, ha="center", va="center")
+    axis.set_title("current to a neuron", fontsize="medium")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
 
 
 FIGURE = Figure(
@@ -173,7 +296,8 @@ FIGURE = Figure(
     section="Non-linear activation: case of a single channel",
     caption=r"A: activity of each neuron per unit of positive ($L_+$) and negative ($L_-$) integral, for all neurons "
     r"of all networks; almost all lie on one of the axes. B: mean activity of the two populations when a second input "
-    r"turns the sign of the integral.",
+    r"turns the sign of the integral. C: the mean current that each population brings to a neuron of either, per unit "
+    r"of its integral: both excite themselves (loops) and inhibit the other (bars).",
     runs=lambda profile: [*specifications(profile), *specifications(profile, "proxy")],
     measure=measure,
     claims=claims,

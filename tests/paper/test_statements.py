@@ -1,0 +1,61 @@
+"""Every statement of the paper has a claim, a test or an erratum that exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rni.paper import figures
+from rni.theory.errata import ERRATA
+
+ROOT = Path(__file__).parents[2]
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in (ROOT / "docs/statements.md").read_text().splitlines()
+    if re.match(r"\| \d", line)
+]
+
+
+def claim_patterns():
+    """The ids that figures give to their claims, as their sources have them; a part in braces may be anything."""
+    sources = "\n".join(path.read_text() for path in Path(figures.__path__[0]).glob("*.py"))
+    ids = re.findall(r'\bid=f?"([a-z0-9]+\.[^"]+)"', sources)
+    return [re.sub(r"\\{.*?\\}", "[a-zA-Z0-9]+", re.escape(each)) for each in ids]
+
+
+def names_of_tests():
+    found = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    return set(re.findall(r"^def (test_\w+)", found, re.MULTILINE))
+
+
+TESTS, CLAIMS, WRONG = names_of_tests(), re.compile("|".join(claim_patterns())), {erratum.id for erratum in ERRATA}
+
+
+def test_all_statements_are_there_each_once():
+    assert [int(row[0]) for row in ROWS] == list(range(1, 194))
+    assert all(len(row) == 4 and row[1] and row[2] for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_each_statement_is_judged_by_what_exists(row):
+    judges = row[-1].split(", ")
+    assert judges
+    for judge in judges:
+        kind, name = re.fullmatch(r"(erratum )?`([^`]+)`", judge).groups()
+        known = WRONG if kind else TESTS if name.startswith("test_") else CLAIMS
+        assert known.fullmatch(name) if known is CLAIMS else name in known, f"{name}: no such thing"
+
+
+def test_every_erratum_is_that_of_a_statement():
+    named = {name for row in ROWS for name in re.findall(r"erratum `([^`]+)`", row[-1])}
+    assert named == WRONG
+
+
+def test_every_claim_judges_a_statement_or_is_ours():
+    page = "\n".join(row[-1] for row in ROWS)
+    sources = [path.read_text() for path in Path(figures.__path__[0]).glob("*.py")]
+    claims = [each for source in sources for each in re.split(r"\bClaim\(", source)[1:]]
+    for claim in claims:
+        found = re.search(r'\bid="([a-z0-9]+\.[^"]+)"', claim)
+        if found and 'origin="ours"' not in claim:
+            assert f"`{found[1]}`" in page
