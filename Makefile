@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow check mutants reproduce bench chaos explorer clean
+.PHONY: setup shell test test-slow check mutants reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -10,10 +10,16 @@ setup: .venv/ready
 .venv/ready: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rni needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	@echo "1 of 2: torch, some 200 MB"
+	$(BIN)/pip install --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	@echo "2 of 2: all else, some 400 MB; a few minutes"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
+
+# `rni` as a command
+shell: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" $${SHELL:-bash}
 
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile

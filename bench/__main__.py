@@ -4,10 +4,17 @@ import argparse
 import re
 from pathlib import Path
 
-from bench import design, explore, paper, scale, training
+from bench import design, explore, paper, scale, sweep, training
 from bench.measuring import machine
 
-PARTS = {"training": training, "scale": scale, "design": design, "paper": paper, "explore": explore}
+PARTS = {
+    "training": training,
+    "scale": scale,
+    "design": design,
+    "paper": paper,
+    "explore": explore,
+    "sweep": sweep,
+}
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEAD = (
     "# Measured speed\n\n`make bench` writes this page; `python -m bench PART ...` measures some parts of it again.\n"

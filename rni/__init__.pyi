@@ -8,8 +8,10 @@ from .exchange import NetworkFile, Recording, VanillaRNN, load, read, save
 from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, ReLUProxyLoss
 from .network import Network
 from .pages import explore
+from .pages.sweep import sweep
 from .runs.execution import run
 from .runs.specification import Specification
+from .runs.sweeping import run_all
 from .task import Integration
 from .training import train
 
@@ -46,7 +48,9 @@ __all__ = [
     "polish",
     "read",
     "run",
+    "run_all",
     "save",
+    "sweep",
     "task",
     "theory",
     "train",

@@ -15,7 +15,7 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor, nn
 
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 from rni.part import Choice, Family, Part, Positive
 
 SLOPE, THRESHOLD, EXPONENT = 50.0, 0.1, 2.0
@@ -265,7 +265,8 @@ def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: An
         return part.makes(**parameters)
     if not callable(kind):
         known = ", ".join(ACTIVATIONS.parts)
-        raise InputError(f"activation: {kind!r}; allowed: {known}, or an elementwise torch function")
+        likely = nearest(kind, ACTIVATIONS.parts)
+        raise InputError(f"activation: {kind!r}; allowed: {known}, or an elementwise torch function{likely}")
     if parameters:
         raise InputError(f"{', '.join(parameters)}: given beside {kind!r}; allowed: with the name of an activation")
     own = copy.deepcopy(kind) if isinstance(kind, nn.Module) else kind

@@ -10,7 +10,7 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -31,11 +31,20 @@ OF_THE_SYSTEM = {  # what the user can mend; any other OSError is a fault of our
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file appears whole or not at all, whatever happens in between; an OSError names the file."""
+    _move_there(path, data, _write)
+
+
+def write_quickly(path: Path, data: bytes) -> None:
+    """The same, unless the machine itself goes down: for what can be made again, since the disk takes its time."""
+    _move_there(path, data, Path.write_bytes)
+
+
+def _move_there(path: Path, data: bytes, write: Callable[[Path, bytes], object]) -> None:
     _require_file(path)
     part = _part(path.parent, path.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(part, data)
+        write(part, data)
         part.replace(path)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error

@@ -1,6 +1,7 @@
 """The errors a user can act on. Messages read `thing: value; allowed: ...`, in one line."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
@@ -47,7 +48,13 @@ def require_whole(name: str, value: Any, least: int) -> None:
         raise InputError(f"{name}: {value!r}; allowed: a whole number from {least} on")
 
 
+def nearest(name: Any, allowed: Iterable[str]) -> str:
+    """`; did you mean ...?`, where one of those allowed is spelt almost so."""
+    near = get_close_matches(str(name)[:LONGEST], list(allowed), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def require_one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Refuse a name that is none of those allowed."""
     if value not in (names := tuple(allowed)):
-        raise InputError(f"{name}: {value!r}; allowed: {', '.join(map(repr, names))}")
+        raise InputError(f"{name}: {value!r}; allowed: {', '.join(map(repr, names))}{nearest(value, names)}")

@@ -1,7 +1,7 @@
 """Memory, asked for before it is taken: one line, instead of the allocator's traceback or the kernel's kill."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -14,11 +14,16 @@ except ImportError:  # Windows has no such limit
 
 PROCESSES = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
+SMALL = 2**24  # bytes: asking for the free ones takes longer than a small run
 
 
-def require(needed: float, what: str, allowed: str) -> None:
-    """Refuse what needs more bytes than there are; `needed` is an estimate from below."""
-    if needed > (there := available()):
+def require(needed: float, what: str, allowed: str | Callable[[float], str]) -> None:
+    """Refuse what needs more bytes than there are; `needed` is an estimate from below.
+
+    allowed: in words, or the words for the number of bytes that are free.
+    """
+    if needed > SMALL and needed > (there := available()):
+        allowed = allowed if isinstance(allowed, str) else allowed(there)
         size = f"{needed / 1e9:,.1f} GB of memory of {there / 1e9:,.1f} GB that are free"
         raise InputError(f"{what}: needs {size}; allowed: {allowed}")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, computed_field
 from pydantic_core import ErrorDetails
 
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 
 Numbers = Annotated[tuple[float, ...], Strict(False)]
 Positive = Annotated[float, Field(gt=0)]
@@ -76,7 +76,8 @@ class Family(Generic[C]):
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):
             raise InputError(f": {shown(raw)}; allowed: a name, or a table with one, of {', '.join(self.parts)}")
         if table["name"] not in self.parts:
-            raise InputError(f": {shown(table['name'])}; allowed: {', '.join(self.parts)}")
+            likely = nearest(table["name"], self.parts)
+            raise InputError(f": {shown(table['name'])}; allowed: {', '.join(self.parts)}{likely}")
         return self.parts[table["name"]](**{field: value for field, value in table.items() if field != "name"})
 
 
@@ -111,7 +112,7 @@ def _problems(model: type[Part], error: ErrorDetails) -> Iterator[tuple[str, str
         case "missing":
             yield f"{where}: missing", "a value, it has no default"
         case "extra_forbidden":
-            yield f"{where}: no such field", ", ".join(model.model_fields)
+            yield f"{where}: no such field", ", ".join(model.model_fields) + nearest(where, model.model_fields)
         case "value_error":  # of a part within this one, or of a check that concerns several fields
             for line in str(error.get("ctx", {})["error"]).splitlines():
                 problem, _, allowed = line.partition("; allowed: ")

@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni import memory
+from rni import kinds, memory
 from rni.atomic import write_atomically
 from rni.errors import InputError
 
 _SINGLE = (torch.float16, torch.bfloat16, torch.float32)
-_PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -60,14 +59,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("rni", "{}"))
             if not isinstance(header, dict):
-                raise ValueError(f"header: a {type(header).__name__}")
+                raise TypeError("header: not a table")
             return {key: file.get_tensor(key) for key in file.keys()}, header  # noqa: SIM118
-    except (SafetensorError, TypeError, ValueError, RuntimeError) as error:  # torch's, and JSON that nests too deeply
-        with path.open("rb") as file:
-            start = file.read(9)
-        # the length of a header may begin like a pickle, but then the header follows
-        pickled = start.startswith(_PICKLES) and start[8:] != b"{"
-        found = "a pickle (torch.save writes those)" if pickled else f"truncated, or not safetensors ({error})"
+    except (SafetensorError, TypeError, ValueError, RuntimeError):  # torch's, and JSON that nests too deeply
+        known = kinds.kind(path) not in ("", "empty", "text", *kinds.SAFETENSORS)
+        found = kinds.called(path) if known else "truncated, or not safetensors"
         raise InputError(f"{path}: {found}; allowed: a whole safetensors file") from None
 
 

@@ -4,11 +4,14 @@ import sys
 
 import pytest
 import torch
+from hypothesis import settings
 
 import rni
 from rni import vectors
 from rni.cli import main
 
+settings.register_profile("same", derandomize=True)  # on every machine the same examples; hypothesis's own: "default"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 torch.set_num_threads(1)  # small products are slower on several threads
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would commands
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start: other tests run beside them

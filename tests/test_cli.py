@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from rni import load, save
-from rni.cli import main
 
 CONFIG = """
 [task]
@@ -25,27 +24,14 @@ steps = 30
 
 
 @pytest.fixture
-def config(tmp_path):
-    (tmp_path / "run.toml").write_text(CONFIG)
-    return tmp_path / "run.toml"
+def rni(rni_command):
+    return rni_command
 
 
 @pytest.fixture
-def rni(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rni", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def config(tmp_path):
+    (tmp_path / "run.toml").write_text(CONFIG)
+    return tmp_path / "run.toml"
 
 
 @pytest.fixture
@@ -159,14 +145,14 @@ def test_flags_override_the_file(rni, config, tmp_path):
             "rni: empty.npy: float64 of shape",
         ),
         (["analyze", "none.safetensors"], "rni: none.safetensors: no such file"),
-        (["analyze", "run.toml"], "rni: run.toml: truncated, or not safetensors"),
+        (["analyze", "run.toml"], "rni: run.toml: a configuration; taken by rni train"),
         (["export", "net.safetensors", "--to", "nengo"], "rni: --to: 'nengo'; allowed: torch, onnx, arrays"),
         (
             ["export", "net.safetensors", "--to", "onnx", "--out", "net.pt"],
             "rni: --out: 'net.pt'; allowed: a name that",
         ),
-        (["analyze", "x.pt"], "rni: x.pt: can't be read"),
-        (["analyze", "x.npy.npz"], "rni: x.npy.npz: not an .npz file of numbers"),
+        (["analyze", "x.pt"], "rni: x.pt: a text"),
+        (["analyze", "x.npy.npz"], "rni: x.npy.npz: a text"),
         (
             ["analyze", "net.safetensors", "--out", "net.pdf"],
             "rni: --out: 'net.pdf'; allowed: a name that ends in .html",
@@ -213,6 +199,36 @@ def test_analyze_takes_a_state_dict_of_torch_and_writes_a_page(rni, tmp_path):
     code, out, _ = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--activation", "relu", "--decays", "0.9", "--json")
     found = json.loads(out)
     assert (found["activation"], found["decays"], found["notes"]) == ("ReLU()", [0.9], [])
+
+
+def test_analyze_takes_a_leaky_network_of_another_code_and_says_what_it_assumed(rni, tmp_path):
+    """PsychRNN's file: W = 0.9 within a step of 0.2 is a decay of 0.98, 495 in the unit in which a step is 10."""
+    n, rng = 6, np.random.default_rng(0)
+    along = rng.normal(size=(n, 1))
+    w = 0.9 * along @ along.T / np.sum(along**2)
+    arrays = {"W_rec": w, "W_in": along, "W_out": along.T, "b_rec": 50 - w @ np.full(n, 50.0), "b_out": np.zeros(1)}
+    np.savez(tmp_path / "w.npz", **arrays, rec_connectivity=np.ones((n, n)), dale_ratio=None)
+    np.save(tmp_path / "x.npy", rng.normal(size=(16, 200, 1)))
+    code, out, err = rni("analyze", "w.npz", "--inputs", "x.npy")
+    assert (code, out) == (2, "")
+    assert err.startswith("rni: w.npz: leak: not in the file, which is of PsychRNN; allowed: given, or dt and tau")
+    given = ("--inputs", "x.npy", "--dt", "10", "--tau", "50", "--json", "--out", "page.html")
+    found = json.loads(rni("analyze", "w.npz", *given)[1])
+    assert found["verdict"]["kind"] == "integrates"
+    assert found["fitted_decays"] == pytest.approx([0.98], rel=0.01)
+    assert found["times"] == pytest.approx([495], rel=0.1)
+    assert (found["leak"], found["form"], found["dt"]) == (0.2, "current", 10)
+    assumed = "activation relu, PsychRNN's default: the file does not say which"
+    assert found["notes"][:2] == ["read as the weights of PsychRNN", assumed]
+    assert "not read, because pickled: dale_ratio" in found["notes"]
+    page = (tmp_path / "page.html").read_text()
+    assert "6 neurons, ReLU(), current form, leak 0.2, readout given." in page
+    assert "<li>not read, because pickled: dale_ratio</li>" in page
+    mapped = ("--map", "recurrent=W_rec,input_weights=W_in,bias=b_rec", "--leak", "0.2", "--form", "rate")
+    found = json.loads(rni("analyze", "w.npz", *mapped, "--activation", "relu", "--inputs", "x.npy", "--json")[1])
+    assert found["fitted_decays"] == pytest.approx([0.98], rel=0.01)
+    assert (found["form"], found["readout"]) == ("rate", "fitted")
+    assert rni("analyze", "w.npz", "--map", "recurrent")[2].startswith("rni: --map: 'recurrent'; allowed: OURS=THEIRS")
 
 
 def test_analyze_takes_a_recording(rni, tmp_path):
@@ -333,8 +349,8 @@ def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config,
     monkeypatch.setattr("rni.paper.reproduce.compute_all", None)
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
     (tmp_path / "file").write_text("mine")
-    endings = {"analyze": ".html", "export": ".npz"}
-    name = "out" + endings.get(command[0], "")
+    endings = {"analyze": ".html", "export": ".npz", "simulate": ".npy", "reproduce": ""}
+    name = "out" + endings.get(command[0], ".safetensors")
     if command[0] != "reproduce":
         (tmp_path / name).mkdir()
     else:
@@ -359,7 +375,8 @@ def test_a_disk_that_fills_up_during_a_training_is_one_line_and_the_same_command
 
     with monkeypatch.context() as full:
         full.setattr(atomic, "require_writable", lambda path: None)
-        full.setattr("rni.cli.train.require_writable", lambda path: None)
+        for module in ("train", "files"):
+            full.setattr(f"rni.cli.{module}.require_writable", lambda path: None)
         full.setattr(os, "fsync", no_room)
         code, _, err = rni("train", config, "--out", "net.safetensors")
     assert code == 2
@@ -409,7 +426,12 @@ def test_an_error_that_is_not_the_users_is_not_hidden(rni, monkeypatch, tmp_path
 
 
 def test_help_does_not_wait_for_torch():
-    code = "import sys, rni.cli; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    code = (
+        "import sys; from typer.testing import CliRunner; from rni.cli import app\n"
+        "for command in ([], ['train'], ['design'], ['runs', 'list']):\n"
+        "    assert CliRunner().invoke(app, [*command, '--help']).exit_code == 0\n"
+        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "rni"
 LAYERS = (
     ("errors",),
-    ("atomic", "described", "memory", "part", "streams", "threads"),
+    ("atomic", "described", "kinds", "memory", "part", "streams", "threads"),
     ("theory",),  # closed forms on arrays
     ("tensors", "inputs", "task", "activation", "vectors", "weights"),
     ("network",),

@@ -1,5 +1,6 @@
 """The readout of a network: its own, right but for a constant, an order or a sign; or one fitted to the integrals."""
 
+import math
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from rni.analysis.verdict import TOLERANCE, percent
 from rni.exchange.vanilla import VanillaRNN
 from rni.task import Integration
 
-SETTLED = 10  # steps after which a constant is constant
+SETTLED = 10  # times that of the leak, after which a constant is constant
 REST = 200  # steps without inputs, over which outputs are at rest
 
 
@@ -50,7 +51,8 @@ def fitted_readout(net: VanillaRNN, inputs: Tensor, signals: Tensor, activity: T
         outputs = f"{net.decoders.shape[1]} outputs for {net.channels} channels"
         notes = (f"its readout has {outputs}: another was fitted",)
     decoders = fitted.new_zeros(net.neurons, net.channels).index_copy(0, held, fitted)
-    return Readout(replace(net, decoders=decoders, offset=offset), task, "fitted", signals, fit, notes=notes)
+    net = replace(net, decoders=decoders, offset=offset, reads="rates")
+    return Readout(net, task, "fitted", signals, fit, notes=notes)
 
 
 def given_readout(net: VanillaRNN, inputs: Tensor) -> Readout:
@@ -60,6 +62,8 @@ def given_readout(net: VanillaRNN, inputs: Tensor) -> Readout:
     decoders, offset = net.decoders, (0 if net.offset is None else net.offset) - rest
     net = replace(net, offset=offset)
     outputs = net.outputs(inputs).double()
+    if net.noise:  # what inputs add: the noise is the same without them
+        outputs = outputs - net.outputs(torch.zeros_like(inputs))
     size = outputs.flatten(0, 1).std(0)
     size[size == 0] = 1
     signals = outputs / size  # each output counts alike
@@ -78,7 +82,8 @@ def given_readout(net: VanillaRNN, inputs: Tensor) -> Readout:
 
 def offset_at_rest(net: VanillaRNN, steps: int) -> Tensor:
     """The outputs (outputs,) without inputs, where they stay the same to 10 %; 0 where they drift: that is an error."""
-    y = net.outputs(net.input_weights.new_zeros(1, steps + SETTLED, net.channels))[0, SETTLED:]
+    settled = math.ceil(SETTLED / float(torch.as_tensor(net.leak).min()))
+    y = replace(net, noise=0.0).outputs(net.input_weights.new_zeros(1, steps + settled, net.channels))[0, settled:]
     offset = y.mean(0)
     return torch.where((y - offset).abs().amax(0) <= 0.1 * offset.abs(), offset, 0.0)
 

@@ -53,11 +53,17 @@ class Analysis(_Result):
     components, participation: principal components of the currents for 99 % of the variance, and their effective
     number; principal_ratio is r for the first D of them, about the mean. linearity: part of the currents' variance
     that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
-    mixing (several channels): 0 is pure, 1 is even selectivity. data: the arrays behind the figures.
+    mixing (several channels): 0 is pure, 1 is even selectivity. data: the arrays behind the figures. form, leak, noise,
+    dt: of the network's step; times: the time constants of the fitted decays, in steps, or in the unit of dt.
     """
 
     neurons: int
     activation: str
+    form: str
+    leak: float | tuple[float, ...]
+    noise: float
+    dt: float | None
+    times: tuple[float, ...]
     decays: tuple[float, ...]
     scales: tuple[float, ...]
     errors: dict[str, dict[int, tuple[float, ...]]]
@@ -79,8 +85,20 @@ class Analysis(_Result):
     linearity: float
     data: dict[str, np.ndarray] = field(repr=False, compare=False)
 
+    @property
+    def unit(self) -> str:
+        """Of `times`."""
+        return "in steps" if self.dt is None else f"where a step is {self.dt:.4g}"
+
+    @property
+    def step(self) -> str:
+        """The network's activation, and form, leak and noise where it has them."""
+        leaks = (min(self.leak), max(self.leak)) if isinstance(self.leak, tuple) else (self.leak,)
+        leak = "" if leaks == (1.0,) else f", {self.form} form, leak {' to '.join(f'{each:.4g}' for each in leaks)}"
+        return f"{self.activation}{leak}{f', noise {self.noise:.4g}' if self.noise else ''}"
+
     def numbers(self) -> Iterator[str]:
-        yield f"{self.neurons} neurons, {self.activation}, decays {numbers(self.decays)}"
+        yield f"{self.neurons} neurons, {self.step}, decays {numbers(self.decays)}"
         for kind, errors in self.errors.items():
             for duration, by_channel in errors.items():
                 yield f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}"
@@ -91,6 +109,8 @@ class Analysis(_Result):
         yield f"within 10 % for: {'  '.join(durations)} steps"
         source = "outputs" if self.readout == "given" else "currents (readout fitted)"
         yield f"effective decays, from the {source}: {numbers(self.fitted_decays)}"
+        if self.leak != 1 or self.dt is not None:
+            yield f"time constants of them {self.unit}: {numbers(self.times)}"
         if self.fitted_scales is not None:
             yield f"effective scales: {numbers(self.fitted_scales)}"
         yield f"singular values: {numbers(self.singular_values)} ... ({self.outliers} stand out)"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 import torch
@@ -16,11 +16,12 @@ from rni.analysis.effective import LEADING, growth, halves, memory, outliers, pr
 from rni.analysis.manifold import current_ratio, null_ratio
 from rni.analysis.readout import Readout, fitted_readout, given_readout, reads
 from rni.analysis.recorded import examine_recording
+from rni.analysis.rest import from_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.samples import given_inputs, require_independent, require_steps
-from rni.analysis.verdict import TOLERANCE, forgotten, judge
+from rni.analysis.verdict import TOLERANCE, forgotten, judge, time_constant
 from rni.errors import InputError
-from rni.exchange.foreign import Foreign, interpret
+from rni.exchange.foreign import Foreign, Reading, interpret
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import bursts, white_noise
@@ -42,15 +43,17 @@ def analyze(
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> Analysis: ...
 @overload
 def analyze(
-    thing: Recording | Mapping[str, Any],
+    thing: Recording | Mapping[str, Any] | list[np.ndarray],
     *,
     task: Integration | None = None,
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> Analysis | RecordingAnalysis: ...
 @torch.no_grad()
 def analyze(
@@ -60,16 +63,18 @@ def analyze(
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> Analysis | RecordingAnalysis:
     """Examine a network on test sequences of each kind, of 200 and of 2000 steps, or on `inputs`; or a recording.
 
     thing: a `Network`, a `torch.nn.RNN` or a module with one in it, (RNN, Linear), a state dict, a dict of arrays
     (see `rni.exchange.foreign`). task: what it should integrate, where it doesn't say itself. inputs: (batch, time,
-    channels), of the size that the network was made for, if N(0, 1) is not. activation: of a state dict or arrays.
+    channels), of the size that the network was made for, if N(0, 1) is not. activation, reading: what a state dict or
+    arrays do not say, see `rni.exchange.foreign.Reading`.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
     """
-    given = interpret(thing, activation)
+    given = interpret(thing, activation, **reading)
     if isinstance(given, Recording):
         if task is not None or inputs is not None:
             raise InputError("task, inputs: given with a recording; allowed: neither, it has its inputs")
@@ -80,6 +85,7 @@ def analyze(
 
 
 def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
+    net = from_rest(net)
     known = net.task is not None
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
     if inputs is None:
@@ -100,7 +106,11 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     if reads(net):
         read = given_readout(net, drive)
     else:
-        read = fitted_readout(net, drive, shape.coordinates(currents, LEADING), activity, held)
+        signals = shape.coordinates(currents, LEADING)
+        if net.noise:  # what inputs add: the noise is the same without them
+            alone = torch.stack([nu[:, held] for nu, _ in net.steps(torch.zeros_like(drive))], dim=1)
+            signals = signals - shape.coordinates(alone, LEADING)
+        read = fitted_readout(net, drive, signals, activity, held)
     net, task, fit = read.net, read.task, read.fit
     absent = torch.tensor([not known and forgotten(decay) for decay in task.decays])
 
@@ -133,6 +143,11 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         ),
         neurons=net.neurons,
         activation=repr(net.f),
+        form=net.form,
+        leak=tuple(net.leak.tolist()) if isinstance(net.leak, Tensor) else net.leak,
+        noise=net.noise,
+        dt=net.dt,
+        times=tuple((net.dt or 1.0) * time_constant(decay) for decay in fit.decays.tolist()),
         decays=task.decays,
         scales=task.scales,
         errors=tests.errors,
@@ -154,16 +169,18 @@ def _examine(net: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         linearity=coded.linearity,
         populations=coded.populations,
         mixing=coded.mixing,
-        notes=(*net.notes, *_assumed(net.neurons, known or inputs is not None), *read.notes, *coded.notes),
+        notes=(*net.notes, *_assumed(net, known or inputs is not None), *read.notes, *coded.notes),
         data={key: value.numpy() for key, value in data.items()},
     )
 
 
-def _assumed(neurons: int, told: bool) -> Iterator[str]:
+def _assumed(net: VanillaRNN, told: bool) -> Iterator[str]:
     """What to know of the examination itself; `told`: whether a task or inputs were."""
     if not told:
         yield "tested on N(0, 1) inputs and bursts of ±1: give those it was made for, if others"
-    if neurons > HELD:
+    if net.noise:
+        yield f"with noise of size {net.noise:g} on the state at each step, in all that is measured"
+    if net.neurons > HELD:
         yield f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"
 
 

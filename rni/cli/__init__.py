@@ -4,32 +4,52 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import Annotated
 
 import typer
 
 from rni.atomic import OF_THE_SYSTEM, said
-from rni.cli import analyze, cite, design, explore, export, reproduce, runs, simulate, theory, train
+from rni.cli import analyze, cite, design, explore, export, reproduce, runs, simulate, sweep, theory, train
+from rni.cli.fields import WithFields
 from rni.cli.usage import Commands
 from rni.errors import Diverged, InputError
 
 app = typer.Typer(
     cls=Commands,
-    help="Recurrent neural integrators: train, simulate, analyse and export networks that integrate several signals.",
+    help="Recurrent neural integrators: train, design, analyse and export networks that integrate several signals.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command(cls=WithFields, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command()(design.design)
 app.command()(analyze.analyze)
 app.command()(simulate.simulate)
 app.command()(export.export)
 app.command()(explore.explore)
 app.command()(reproduce.reproduce)
+app.command()(sweep.sweep)
 app.command()(theory.theory)
 app.command()(cite.cite)
 app.add_typer(runs.app, name="runs")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from rni import __version__
+
+        print(f"rni {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which it is.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -37,7 +57,7 @@ def main() -> None:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it first: time to save
     try:
         try:
-            app()
+            app(prog_name="rni")
         finally:
             if sys.stdout:
                 sys.stdout.flush()

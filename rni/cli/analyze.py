@@ -6,19 +6,37 @@ from typing import Annotated, Any
 
 import typer
 
-from rni.atomic import require_writable
-from rni.cli.flags import Scales, require_page
+from rni.cli.files import require_ending, require_kind, require_output
+from rni.cli.flags import PAGE, Force, Scales
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
+from rni.cli.specified import said_of_flags
 from rni.errors import InputError
+
+KINDS = ("network", "safetensors", "state dict", "pickle", "arrays")
 
 
 def analyze(
-    what: Annotated[Path, typer.Argument(metavar="NET", help="NET.safetensors, a .pt state dict, or .npz arrays.")],
+    context: typer.Context,
+    what: Annotated[
+        Path, typer.Argument(metavar="NET", help="NET.safetensors, a .pt state dict, .npz or .mat arrays.")
+    ],
     json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="PAGE.html", help="A page of results with figures.")] = None,
+    force: Force = False,
     inputs: Annotated[Path | None, typer.Option(metavar="X.npy", help="Test on these, not on N(0, 1).")] = None,
     activation: Annotated[str | None, typer.Option(help="Of a state dict; torch's default is tanh.")] = None,
+    leak: Annotated[float | None, typer.Option(help="alpha = dt / tau of a leaky network.")] = None,
+    form: Annotated[str | None, typer.Option(help="rate: h is the state; current: v is, and h = f(v).")] = None,
+    reads: Annotated[str | None, typer.Option(help="What outputs are read from: rates, or the state.")] = None,
+    dt: Annotated[float | None, typer.Option(help="The time of a step, in which time constants are then told.")] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="The time constant of a neuron; with --dt in place of --leak.")
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help="Deviation of what is added to the state at each step.")] = None,
+    names: Annotated[
+        str | None, typer.Option("--map", help="Names in the file: 'recurrent=J,input_weights=B.T'.")
+    ] = None,
     decays: Annotated[str | None, typer.Option(help="What it should integrate, e.g. 0.95 0.9, if not fitted.")] = None,
     scales: Scales = None,
     disturbed: Annotated[bool, typer.Option("--robustness", help="Of NET.safetensors: errors when disturbed.")] = False,
@@ -26,46 +44,59 @@ def analyze(
     """Examine any vanilla RNN, or recorded activity: what it integrates, how well and how long, and how it codes it.
 
     A network file of ours; the state dict of a torch.nn.RNN, alone or in a model with a linear readout (.pt,
-    .safetensors); arrays (.npz): recurrent, input_weights or encoders, bias, decoders, activation, ...; or a
-    recording (.npz): activity (trials, time, neurons) and inputs (trials, time, channels).
+    .safetensors); leaky RNNs of layers (input2h, h2h, fc; W_in, W, W_out), low-rank RNNs (m, n, wi, wo), PsychRNN's
+    .npz, Keras's weights (.npz), .mat; arrays (.npz): recurrent, input_weights or encoders, bias, decoders,
+    activation, leak, form, ...; or a recording (.npz): activity (trials, time, neurons) and inputs (trials, time,
+    channels). What a file does not say is given by --leak, --form, --activation, or assumed, and then said.
     """
-    if out is not None:
-        require_page(out)
+    require_kind(what, KINDS, "NET.safetensors, a .pt state dict, .npz or .mat arrays")
     if disturbed and what.suffix != ".safetensors":
         raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
     if out is not None:
-        require_writable(out)
+        require_ending(out, PAGE)
+        require_output(context, out, PAGE, force=force, reads=[what, inputs])
 
     from rni.analysis import analyze
     from rni.exchange.foreign import read
     from rni.exchange.vanilla import VanillaRNN
     from rni.task import Integration
 
-    given = read(what, activation)
+    reading: Any = {"leak": leak, "form": form, "reads": reads, "dt": dt, "tau": tau, "noise": noise}
+    given = read(what, activation, **reading, names=_pairs(names) if names is not None else None)
     options: dict[str, Any] = {}
     if decays is not None:
-        options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
+        with said_of_flags():
+            options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = read_inputs(inputs, given.channels)
     if isinstance(given, VanillaRNN):
         _match_threads(given.neurons)
     analysis = analyze(given, **options)
+    if out is not None:
+        from rni.pages.analysis import write_page
+
+        write_page(analysis, out, what.name)
     if json:
         print(analysis.to_json())
     else:
         print(analysis)
     if out is not None:
-        from rni.pages.analysis import write_page
-
-        write_page(analysis, out, what.name)
         print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
     if disturbed:
         from rni.analysis import robustness
         from rni.exchange import native
 
         print(robustness(native.load(what)), file=sys.stderr if json else sys.stdout)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """{"recurrent": "J", "input_weights": "B"} from "recurrent=J,input_weights=B"."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
+        raise InputError(f"--map: {text!r}; allowed: OURS=THEIRS,..., as in recurrent=J,input_weights=B")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
 
 
 def _match_threads(neurons: int) -> None:

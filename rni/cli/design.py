@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from rni.atomic import require_writable
-from rni.cli.flags import Activation, Decays, Neurons, Scales, Seed, given
+from rni.cli.files import require_network, require_output
+from rni.cli.flags import NETWORK, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.lists import numbers
-from rni.cli.specified import HOMOGENEOUS, without_training
+from rni.cli.specified import HOMOGENEOUS, said_of_flags, without_training
 from rni.errors import InputError
 
 
@@ -16,42 +16,49 @@ def design(
     context: typer.Context,
     decays: Decays = None,
     scales: Scales = None,
-    bounds: Annotated[str | None, typer.Option(metavar="NUMBERS", help="Largest |z|, one for each channel.")] = None,
+    bounds: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Largest |z|; default: 1 / (1 - decay).")
+    ] = None,
     neurons: Neurons = 1000,
     activation: Activation = "relu",
     leak: Annotated[float, typer.Option(help="alpha = dt / tau of a leaky network; 1 is none.")] = 1.0,
     seed: Seed = 0,
-    out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("network.safetensors"),
+    out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("designed.safetensors"),
+    force: Force = False,
     polish: Annotated[Path | None, typer.Option(metavar="NET", help="The exact integrator next to this one.")] = None,
 ) -> None:
     """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
 
-    Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds.
-    Prints the error over 2000 steps and the bound for any number of steps. --polish NET.safetensors makes a trained
-    network exact instead, and says how far that moves it.
+    Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds:
+    sigmoids hold integrals up to about sqrt(neurons / 2 pi), tanh twice that, whatever the decays. Prints the error
+    over 2000 steps and the bound for any number of steps. --polish NET.safetensors makes a trained network exact
+    instead, and says how far that moves it.
     """
     if polish is not None:
-        if given(context) - {"polish", "out"}:
+        if given(context) - {"polish", "out", "force"}:
             raise InputError("--polish: given with other options; allowed: --out, as all else is the network's own")
+        require_network(polish)
+        require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
     from rni.runs.specification import Specification
 
-    largest = numbers("--bounds", bounds) if bounds is not None else None
-    raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
-    specification = Specification.parse(raw)
-    # the proxy loss knows the range of integrals
-    if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
-        raw["training"] |= {"loss": "proxy", "bounds": largest or []}
+    with said_of_flags():
+        largest = numbers("--bounds", bounds) if bounds is not None else None
+        raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
         specification = Specification.parse(raw)
-    require_writable(out)
+        # the proxy loss knows the range of integrals
+        if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
+            raw["training"] |= {"loss": "proxy", "bounds": largest or []}
+            specification = Specification.parse(raw)
+        require_output(context, out, NETWORK, force=force)
 
-    from rni.designs import design
-    from rni.exchange import native
+        from rni.designs import design
+        from rni.exchange import native
 
-    net = specification.build()
-    vectors = {"encoders": net.encoders, "decoders": net.decoders}
-    result = design(net.task, neurons, net.f, **vectors, bounds=largest, leak=leak, seed=seed)
+        net = specification.build()
+        vectors = {"encoders": net.encoders, "decoders": net.decoders}
+        result = design(net.task, neurons, net.f, **vectors, bounds=largest, leak=leak, seed=seed)
     native.save(result.network, out, specification.to_dict())
     print(result)
     print(f"wrote {out}")

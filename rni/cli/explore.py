@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rni.atomic import require_writable
-from rni.cli.flags import Activation, Decays, Neurons, Scales, Seed, given, require_page
-from rni.cli.specified import without_training
+from rni.cli.files import require_ending, require_network, require_output
+from rni.cli.flags import PAGE, Activation, Decays, Force, Neurons, Scales, Seed, given
+from rni.cli.specified import said_of_flags, without_training
 from rni.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,17 +26,20 @@ def explore(
     activation: Activation = "relu",
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(metavar="PAGE.html", help="Where the page goes.")] = Path("explore.html"),
+    force: Force = False,
 ) -> None:
     """Write a page in which a network runs: push it, look inside, disturb it, watch it learn.
 
     NET.safetensors with the snapshots that stand beside it (rni train --snapshots 40), or else a network designed for
     --decays 0.99 0.9 [--scales 1 2].
     """
-    require_page(out)
-    if network is not None and (others := given(context) - {"network", "out"}):
+    if network is not None and (others := given(context) - {"network", "out", "force"}):
         flags = ", ".join(f"--{name}" for name in sorted(others))
         raise InputError(f"{flags}: given with {network}; allowed: one network file, or --decays and --scales")
-    require_writable(out)
+    if network is not None:
+        require_network(network)
+    require_ending(out, PAGE)
+    require_output(context, out, PAGE, force=force, reads=[network])
 
     from rni.pages import explore
 
@@ -50,13 +53,12 @@ def explore(
 
 
 def _designed(decays: str | None, scales: str | None, neurons: int, activation: str, seed: int) -> "Network":
+    from rni.designs import design
     from rni.runs.specification import Specification
 
-    drawn = Specification.parse(without_training(decays, scales, neurons, activation, seed)).build()
-
-    from rni.designs import design
-
-    return design(drawn.task, neurons, drawn.f, seed=seed).network
+    with said_of_flags():
+        drawn = Specification.parse(without_training(decays, scales, neurons, activation, seed)).build()
+        return design(drawn.task, neurons, drawn.f, seed=seed).network
 
 
 def _with_snapshots(path: Path) -> "tuple[NetworkFile, list[Snapshot]]":

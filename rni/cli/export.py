@@ -5,17 +5,19 @@ from typing import Annotated
 
 import typer
 
-from rni.atomic import require_writable
-from rni.cli.flags import NetworkFile
-from rni.errors import InputError
+from rni.cli.files import require_ending, require_network, require_output
+from rni.cli.flags import Force, NetworkFile
+from rni.errors import InputError, nearest
 
 ENDINGS = {"torch": (".pt", ".safetensors"), "onnx": (".onnx",), "arrays": (".npz",)}
 
 
 def export(
+    context: typer.Context,
     network: NetworkFile,
     to: Annotated[str, typer.Option(help="torch, onnx or arrays.")] = "torch",
     out: Annotated[Path | None, typer.Option(help="Where it goes. Default: NET.pt, NET.onnx, NET.npz.")] = None,
+    force: Force = False,
 ) -> None:
     """Take a network away.
 
@@ -24,11 +26,11 @@ def export(
     arrays: numpy's .npz.
     """
     if to not in ENDINGS:
-        raise InputError(f"--to: {to!r}; allowed: {', '.join(ENDINGS)}")
+        raise InputError(f"--to: {to!r}; allowed: {', '.join(ENDINGS)}{nearest(to, ENDINGS)}")
     out = out or network.with_suffix(ENDINGS[to][0])
-    if out.suffix not in ENDINGS[to]:
-        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in {' or '.join(ENDINGS[to])}")
-    require_writable(out)
+    require_network(network)
+    require_ending(out, ENDINGS[to])
+    require_output(context, out, ENDINGS[to], force=force, reads=[network])
 
     from rni.exchange import native
     from rni.exchange.export import to_arrays, to_onnx, to_torch

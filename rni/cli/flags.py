@@ -16,12 +16,9 @@ Scales = Annotated[str | None, typer.Option(metavar="NUMBERS", help="One for eac
 Workers = Annotated[int | None, typer.Option(min=1, help="Local processes; default: all cores.")]
 Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler instead.")]
 Store = Annotated[Path | None, typer.Option(metavar="DIR", help="Finished runs; default: the user's cache folder.")]
-
-
-def require_page(out: Path) -> None:
-    """Refuse a page under another name."""
-    if out.suffix not in (".html", ".htm"):
-        raise InputError(f"--out: {str(out)!r}; allowed: a name that ends in .html")
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+PAGE = (".html", ".htm")
+NETWORK = (".safetensors",)
 
 
 def require_one_engine(workers: int | None, scheduler: str | None) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rni.cli.files import require_kind
 from rni.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ def read_inputs(path: Path, channels: int) -> "Tensor":
     from rni.tensors import real, require_file
 
     require_file(path)
+    require_kind(path, ["array"], "an array, X.npy, as numpy.save writes it")
     try:
         with path.open("rb") as file:
             x = np.load(file, allow_pickle=False)
-    except Exception as error:  # numpy raises whatever its reader stumbles on
-        reason = type(error).__name__
-        raise InputError(f"{path}: can't be read ({reason}); allowed: an array written by numpy.save") from None
+    except Exception:  # numpy raises whatever its reader stumbles on
+        raise InputError(f"{path}: can't be read; allowed: an array written by numpy.save") from None
     if not isinstance(x, np.ndarray):
         raise InputError(f"{path}: several arrays; allowed: one, written by numpy.save")
     fits = x.ndim in (2, 3) and x.shape[-1] == channels and x.size

@@ -30,11 +30,18 @@ def joined(arguments: list[str]) -> list[str]:
     """`--decays 0.9 0.8` as `--decays '0.9 0.8'`: all numbers that follow a flag are its value."""
     whole: list[str] = []
     for part in (part for argument in arguments for part in _apart(argument)):
-        if len(whole) > 1 and re.match(r"--\w", whole[-2]) and _are_numbers(whole[-1]) and _are_numbers(part):
+        if len(whole) > 1 and re.match(r"--\w", whole[-2]) and are_numbers(whole[-1]) and are_numbers(part):
             whole[-1] += f" {part}"
         else:
             whole.append(part)
     return whole
+
+
+def are_numbers(text: str) -> bool:
+    """Whether it is a list, of one number or more."""
+    with suppress(ValueError):
+        return bool(_numbers(text))
+    return False
 
 
 def _numbers(text: str) -> list[float]:
@@ -44,13 +51,7 @@ def _numbers(text: str) -> list[float]:
     return [float(part) for part in parts]
 
 
-def _are_numbers(text: str) -> bool:
-    with suppress(ValueError):
-        return bool(_numbers(text))
-    return False
-
-
 def _apart(argument: str) -> list[str]:
     """`--decays=0.9` in two, for more numbers to follow."""
     flag, equals, text = argument.partition("=")
-    return [flag, text] if equals and flag.startswith("--") and _are_numbers(text) else [argument]
+    return [flag, text] if equals and flag.startswith("--") and are_numbers(text) else [argument]

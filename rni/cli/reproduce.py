@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rni.cli.flags import Scheduler, Store, Workers, require_one_engine
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 
 
 def reproduce(
@@ -31,7 +31,7 @@ def reproduce(
             print(f"{figure.id:<8} {figure.title}")
         return
     if profile not in PROFILES:
-        raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}")
+        raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}{nearest(profile, PROFILES)}")
     require_one_engine(workers, scheduler)
     chosen = chosen_figures(ids or [])
 
@@ -40,18 +40,21 @@ def reproduce(
     from rni.runs import store as runs
     from rni.runs.engine import cluster, local
 
-    try:
-        with cluster(scheduler) if scheduler else local(workers) as executor:
+    with cluster(scheduler) if scheduler else local(workers) as executor:
+        try:
             outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
-    except KeyboardInterrupt:
-        kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
-        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130) from None
+        except KeyboardInterrupt:  # said at once: the workers take a moment to save what they have
+            kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
+            print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
+            raise typer.Exit(130) from None
     for outcome in outcomes:
         for claim in outcome.claims:
             print(f"{claim.verdict:<27} {claim.id}")
         if outcome.failure:
             print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
+    for claim in (claim for outcome in outcomes for claim in outcome.claims if claim.verdict == "not reproduced"):
+        print(f"{claim.verdict}: {claim.id}, {claim.where}: {claim.statement}")
+        print(f"    expected: {claim.expected}; measured: {_measured(claim.measured)}")
     for origin, counts in tally(claim for outcome in outcomes for claim in outcome.claims).items():
         whose = {"paper": "the paper's", "ours": "ours"}[origin]
         print(f"claims, {whose}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
@@ -59,3 +62,8 @@ def reproduce(
     if failed := sum(bool(outcome.failure) for outcome in outcomes):
         print(f"rni: {failed} of {len(outcomes)} failed; the same command tries those again", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _measured(value: float | dict[str, float] | None) -> str:
+    named = value.items() if isinstance(value, dict) else [("", value)]
+    return ", ".join(f"{name} {number:.4g}".lstrip() for name, number in named)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rni.atomic import require_writable, write_atomically
-from rni.cli.flags import NetworkFile
+from rni.atomic import write_atomically
+from rni.cli.files import require_network, require_output
+from rni.cli.flags import Force, NetworkFile
 from rni.cli.inputs import read_inputs
 from rni.cli.specified import HOMOGENEOUS
 from rni.errors import InputError
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 
 
 def simulate(
+    context: typer.Context,
     network: NetworkFile,
     inputs: Annotated[Path, typer.Option(metavar="X.npy", help="(batch, time, channels) or (time, channels).")],
     out: Annotated[Path, typer.Option(metavar="Y.npy", help="Where the outputs go, in the shape of the inputs.")],
+    force: Force = False,
 ) -> None:
     """Run a network on given inputs and write its outputs."""
-    require_writable(out)
+    require_network(network)
+    require_output(context, out, [".npy"], force=force, reads=[network, inputs])
 
     import io
 

@@ -1,9 +1,15 @@
 """Specifications that are made of flags."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rni.cli.lists import numbers, value
+from rni.errors import InputError
 
+FLAGS = "decays|scales|bounds|neurons|activation|leak|seed"
+PLACE = re.compile(rf"^(Integration\.|(task|network|training)\.(loss\.)?)?(?=({FLAGS})\b)")
 HOMOGENEOUS = ("linear", "relu")  # activations for which integrals of any size are alike
 
 
@@ -15,3 +21,12 @@ def without_training(
     task = {name: numbers(f"--{name}", text) for name, text in lists.items() if text is not None}
     network = {"neurons": neurons, "activation": value(activation), "weights": "lowrank", "precision": "float64"}
     return {"seed": seed, "task": task, "network": network | {"leak": leak}}
+
+
+@contextmanager
+def said_of_flags() -> Iterator[None]:
+    """What is wrong with a field of a specification is said of the flag that it was made of."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*(PLACE.sub("--", line) for line in str(error).splitlines())) from None

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rni.cli.files import require_network
 from rni.errors import InputError
 
 
@@ -34,6 +35,7 @@ def theory(
     if neurons is not None or channels is not None:
         raise InputError("--neurons, --channels: given without --capacity; allowed: with it")
     if network is not None:
+        require_network(network)
         _show_conditions(network)
         return
     if not 0 < decay <= 1:

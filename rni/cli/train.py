@@ -2,30 +2,39 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rni.atomic import require_writable
+from rni.cli.files import require_kind, require_output
+from rni.cli.flags import NETWORK, Force
 from rni.cli.lists import value
+from rni.cli.specified import HOMOGENEOUS
 from rni.errors import Diverged, InputError
+
+if TYPE_CHECKING:
+    from rni.runs.execution import Result
 
 
 def train(
     context: typer.Context,
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The run's specification.")],
     out: Annotated[Path, typer.Option(help="Where the trained network goes.")] = Path("network.safetensors"),
+    force: Force = False,
     snapshots: Annotated[int, typer.Option(help="Keep so many of them, NET.snapshots.safetensors, to explore.")] = 0,
 ) -> None:
     """Train a network. Any field of the file can be given as a flag, e.g. --neurons 500 --activation linear.
 
     A killed or interrupted training goes on where it was when the same command is given again.
     """
+    require_kind(config, ("configuration", "text", "empty"), "a configuration, CONFIG.toml")
+
     from rni.runs.specification import Specification
 
     specification = Specification.from_toml(config, _overrides(context.args))
-    require_writable(out)
     checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    require_output(context, out, NETWORK, force=force or checkpoint.exists(), reads=[config])
     require_writable(checkpoint)
 
     from rni.analysis import analyze
@@ -38,6 +47,8 @@ def train(
 
     steps, key = specification.training.steps, specification.key()
     series = [Snapshots(beside(out), snapshots, steps, key)] if snapshots else []
+    if checkpoint.exists():
+        print(f"going on from {checkpoint}", file=sys.stderr)
     try:
         with training_progress(steps) as report:
             result = run(specification, callbacks=[report, *series], checkpoint=checkpoint)
@@ -52,12 +63,39 @@ def train(
     for snapshot in series if result.losses else []:
         snapshot.take(len(result.losses), result.losses[-1], result.network)
     checkpoint.unlink(missing_ok=True)
-    if isinstance(result.network.recurrent, Dale) and (reason := obstacle(result.network.recurrent.signs)):
-        print(f"rni: warning: Dale's law with {reason}", file=sys.stderr)
+    recurrent = result.network.recurrent
+    impossible = obstacle(recurrent.signs) if isinstance(recurrent, Dale) else None
+    if impossible:
+        print(f"rni: warning: Dale's law with {impossible}", file=sys.stderr)
     if result.losses:
         print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps")
-    print(analyze(result.network))
+    analysis = analyze(result.network)
+    print(analysis)
+    if analysis.verdict.kind != "integrates" and not impossible:
+        print(f"not an integrator; what to do: {_advice(result)}")
     print(f"wrote {out}")
+
+
+def _advice(result: "Result") -> str:
+    """For a network that does not integrate."""
+    from rni.designs.smooth import largest_outputs
+
+    net, losses = result.network, result.losses
+    if net.f.name not in HOMOGENEOUS:
+        most = largest_outputs(net.f, net.decoders).tolist()
+        for wanted, largest in zip(net.task.largest_integral(), most, strict=True):
+            if wanted > largest:
+                return (
+                    f"integrals reach {wanted:.3g}, and {net.f!r} with these decoders gives {largest:.3g} at most: "
+                    "smaller decays or scales, more neurons (it grows as their square root), or relu, which holds any"
+                )
+    part = max(1, len(losses) // 10)
+    before, last = (sum(losses[end - part : end]) for end in (len(losses) - part, len(losses)))
+    if len(losses) < 2 or last < 0.98 * before:
+        fall = f", by {1 - last / before:.0%} over the last tenth of the steps" if len(losses) > 1 else ""
+        return f"train longer: the loss still falls{fall}; --steps {max(1000, 2 * len(losses))}"
+    proxy = "" if result.specification.training.loss.name == "proxy" else "--loss proxy, "
+    return f"the loss falls no more: {proxy}more --neurons, or another --learning-rate"
 
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:

@@ -207,7 +207,8 @@ def _check_activation(f: Activation, task: Integration, decoders: Tensor, box: T
         if wanted[c] > largest[c]:
             raise InputError(
                 f"bounds: integrals of channel {c + 1} up to {wanted[c]:.3g}; allowed: {largest[c]:.3g}, the most that "
-                f"{f!r} gives with these decoders: smaller bounds, larger decoders of both signs, more neurons"
+                f"{f!r} gives with these decoders, which grows but as the square root of the {len(decoders)} neurons: "
+                "smaller bounds, larger decoders of both signs, or relu and linear, which hold integrals of any size"
             )
 
 

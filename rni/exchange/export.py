@@ -38,7 +38,7 @@ def to_arrays(net: Network, path: Path) -> None:
         raise InputError(f"activation: {net.f!r}; allowed: {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
-    arrays |= {"leak": net.leak} if net.leak != 1 else {}
+    arrays |= {"leak": net.leak, "form": "rate"} if net.leak != 1 else {}
     arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)

@@ -1,206 +1,295 @@
-"""What was made elsewhere, read as an `RNN` or a `Recording`: torch modules, state dicts, arrays, and files of them.
+"""What was made elsewhere, read as a `VanillaRNN` or a `Recording`: torch modules, state dicts, arrays, files of them.
 
-A state dict needs no particular names: the RNN is found by the endings that torch gives (weight_ih_l0, weight_hh_l0,
-bias_ih_l0, bias_hh_l0; without _l0 for a cell), its readout as the one other matrix of shape (outputs, neurons).
-Arrays have the names in `NETWORK_ARRAYS`, or activity and inputs for a recording. Nothing is unpickled.
+Names decide (see `rni.exchange.formats`); `names` maps ours to those of the file, `{"recurrent": "J"}`, where they do
+not. Arrays have the names in `NETWORK_ARRAYS`, or activity and inputs for a recording. Nothing is unpickled.
 """
 
-import pickle
-import re
-import warnings
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rni import memory, weights
+from rni import weights
 from rni.activation import ACTIVATIONS, Activation, make
-from rni.errors import InputError, printable
+from rni.errors import InputError
+from rni.exchange.formats import SUPPORTED, Found, recognise
+from rni.exchange.layers import TIMES
+from rni.exchange.loading import Loaded, load_tensors
 from rni.exchange.native import load
 from rni.exchange.recording import Recording
-from rni.exchange.vanilla import VanillaRNN
+from rni.exchange.vanilla import Form, Read, VanillaRNN
 from rni.network import Network
 from rni.task import Integration
 from rni.tensors import read_tensors, real, require_file
-from rni.weights import Dense
 
-SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
 PARAMETERS = tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in part.model_fields))
+TEXTS = ("activation", "form", "reads")
 NETWORK_ARRAYS = (
-    *(*weights.names(), "encoders", "input_weights", "bias", "decoders", "offset"),
-    *("activation", *PARAMETERS, "decays", "scales"),
+    *(*weights.names(), "encoders", "input_weights", "bias", "input_bias", "decoders", "offset", "initial"),
+    *("activation", *PARAMETERS, "leak", "form", "reads", "noise", "dt", "tau", "decays", "scales"),
 )
 RECORDING_ARRAYS = ("activity", "inputs")
 
-Foreign = Network | VanillaRNN | Recording | nn.Module | tuple[nn.Module, nn.Linear] | Mapping[str, Any]
+Foreign = (
+    Network | VanillaRNN | Recording | nn.Module | tuple[nn.Module, nn.Linear] | Mapping[str, Any] | list[np.ndarray]
+)
 
 
-def interpret(thing: Foreign, activation: str | Activation | None = None) -> VanillaRNN | Recording:
-    """One form for all: of a `Network`, a torch module with one RNN in it, (rnn, readout), a state dict, or arrays.
+class Reading(TypedDict, total=False):
+    r"""What a file does not say: the leak $\alpha$, or the time of a step dt and the time constant $\tau = dt/\alpha$.
 
-    `activation` is for state dicts and arrays, which do not say; modules and networks have their own.
+    Two of the three give the third. form and reads as in `VanillaRNN`; noise is the deviation of what is added to the
+    state at each step; names map ours, those of `NETWORK_ARRAYS`, to the file's, with .T for a matrix that is turned.
     """
-    if isinstance(thing, VanillaRNN | Recording | Network | nn.Module | tuple) and activation is not None:
-        raise InputError(f"activation: {activation!r} for a {type(thing).__name__}; allowed: none, it has its own")
-    if isinstance(thing, VanillaRNN | Recording):
-        return thing
-    if isinstance(thing, Network):
-        return VanillaRNN.of(thing)
-    if isinstance(thing, nn.Module):
-        return from_module(thing)
+
+    leak: float | Tensor | None
+    form: Form | None
+    reads: Read | None
+    noise: float | None
+    dt: float | None
+    tau: float | None
+    names: Mapping[str, str] | None
+
+
+def interpret(
+    thing: Foreign, activation: str | Activation | None = None, **reading: Unpack[Reading]
+) -> VanillaRNN | Recording:
+    """One form for all: of a `Network`, a torch module, (rnn, readout), a state dict, arrays, or a list of Keras's.
+
+    `activation` and what else is in `reading` is for what does not say; modules and networks have their own.
+    """
+    given: dict[str, Any] = {key: value for key, value in reading.items() if value is not None}
+    if activation is not None:
+        given["activation"] = activation
     if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
-        return from_module(nn.ModuleList(thing))
+        thing = nn.ModuleList(thing)
+    if isinstance(thing, Recording) and given:
+        raise InputError(f"{', '.join(given)}: given for a recording; allowed: none")
+    if isinstance(thing, Recording):
+        return thing
+    if isinstance(thing, VanillaRNN | Network):
+        _refuse(given, thing, ("activation", "leak", "form", "reads", "names"))
+        return _timed(thing if isinstance(thing, VanillaRNN) else VanillaRNN.of(thing), given)
+    if isinstance(thing, nn.Module):
+        return from_module(thing, given)
+    if isinstance(thing, list):
+        thing = {f"arr_{k}": values for k, values in enumerate(thing)}
     if isinstance(thing, Mapping):
-        torch_names = any(_ending(str(name)).startswith(("weight_hh", "weight_ih")) for name in thing)
-        return from_state_dict(thing, activation) if torch_names else from_arrays(thing, activation)
+        return from_tensors(thing, given)
     raise InputError(
         f"{type(thing).__name__}: can't be analysed; allowed: a Network, a torch.nn.RNN, (RNN, Linear), a state dict, "
-        "or a dict of arrays"
+        "a dict of arrays, or a list of Keras's weights"
     )
 
 
-def read(path: str | Path, activation: str | None = None) -> VanillaRNN | Recording:
-    """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz)."""
+def read(path: str | Path, activation: str | None = None, **reading: Unpack[Reading]) -> VanillaRNN | Recording:
+    """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz, .mat)."""
     path = Path(path)
     require_file(path)
+    loaded = load_tensors(path)
+    if loaded is None:
+        tensors, header = read_tensors(path)
+        if "format" in header or "encoders" in tensors:
+            return interpret(load(path), activation, **reading)
+        loaded = Loaded(tensors)
     try:
-        if path.suffix in (".pt", ".pth"):
-            return from_state_dict(_load_state_dict(path), activation)
-        if path.suffix == ".npz":
-            return interpret(_load_arrays(path), activation)
-    except InputError as error:
-        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
-    tensors, header = read_tensors(path)
-    if "format" in header or "encoders" in tensors:
-        return interpret(load(path), activation)
-    try:
-        return from_state_dict(tensors, activation)
+        net = interpret(loaded.tensors, activation, **reading)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
 
 
-def from_module(module: nn.Module) -> VanillaRNN:
-    """The one RNN in a module, and the linear readout beside it if there is one."""
+def from_module(module: nn.Module, given: Mapping[str, Any] | None = None) -> VanillaRNN:
+    """The one RNN in a module, and the linear readout beside it if there is one; its leak where it has one."""
+    given = dict(given or {})
     cells = [m for m in module.modules() if isinstance(m, nn.RNNBase | nn.RNNCellBase)]
+    tensors = module.state_dict() | _attributes(module)
+    if not cells and (found := _recognised(tensors, given)):
+        return _network(found, given)
     if len(cells) != 1:
         found = ", ".join(type(cell).__name__ for cell in cells) or "no RNN"
         raise InputError(f"{type(module).__name__}: {found} in it; {SUPPORTED}")
     if not isinstance(cells[0], nn.RNN | nn.RNNCell):
         raise InputError(f"{type(cells[0]).__name__}: has gates; {SUPPORTED}")
-    return _from_torch(module.state_dict(), str(cells[0].nonlinearity))
+    _refuse(given, module, ("activation", "names"))
+    found = recognise(module.state_dict())
+    assert found is not None
+    arrays = found.arrays | {"activation": str(cells[0].nonlinearity)}
+    leak = _attributes(module).get("alpha", 1.0)
+    looped = isinstance(cells[0], nn.RNNCell) and 0 < leak < 1  # a layer runs without anything in between
+    assumed = {"leak": (leak, "its attribute alpha")} if looped else found.assumed
+    return _network(found._replace(arrays=arrays, assumed=assumed), given)
 
 
 def from_state_dict(tensors: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN:
     """The RNN in a state dict, with torch's default activation, tanh, if none is given: a state dict does not say."""
-    _require_names(tensors)
-    assumed = ("activation tanh, torch's default: a state dict does not say which",) if activation is None else ()
-    return _from_torch(tensors, activation or "tanh", assumed)
+    net = interpret(tensors, activation)
+    assert isinstance(net, VanillaRNN)
+    return net
 
 
-def _from_torch(tensors: Mapping[str, Any], activation: str | Activation, notes: tuple[str, ...] = ()) -> VanillaRNN:
-    name = _recurrent_name(tensors)
-    prefix, layer = re.fullmatch(r"(?s)(.*)weight_hh(_l0)?", name).groups("")  # pyright: ignore[reportOptionalMemberAccess]
-    own = {key: f"{prefix}{key}{layer}" for key in ("weight_hh", "weight_ih", "bias_ih", "bias_hh")}
-    if own["weight_ih"] not in tensors:
-        raise InputError(f"{own['weight_ih']}: missing; {SUPPORTED}")
-    w = real(name, tensors[name])
-    n = len(w)
-    biases = {key: real(key, tensors[key]) for key in (own["bias_ih"], own["bias_hh"]) if key in tensors}
-    for key, value in biases.items():
-        if value.shape != (n,):
-            raise InputError(f"{key}: shape {tuple(value.shape)}; allowed: ({n},)")
-    rest = {key: real(key, value) for key, value in tensors.items() if key not in own.values()}
-    readouts = [key for key, value in rest.items() if value.ndim == 2 and value.shape[1] == n]
-    if len(readouts) > 1:
-        raise InputError(
-            f"{', '.join(readouts)}: each could be the readout; allowed: one matrix of shape (outputs, {n}), so leave "
-            "out the others"
-        )
-    decoders = offset = None
-    if readouts:
-        decoders = rest.pop(readouts[0]).T
-        offset = rest.pop(re.sub(r"weight$", "bias", readouts[0]), None)
-    if rest:
-        notes += (printable(f"not part of the analysis: {', '.join(rest)}"),)
-    return VanillaRNN(
-        Dense(w),
-        real(own["weight_ih"], tensors[own["weight_ih"]]),
-        make(activation),
-        sum(biases.values(), w.new_zeros(n)),
-        decoders,
-        offset,
-        None,
-        notes,
-    )
-
-
-def _recurrent_name(tensors: Mapping[str, Any]) -> str:
-    """The name of the recurrent matrix, where the state dict is of an RNN that is supported."""
-    endings = {key: _ending(key) for key in tensors}
-    for key, ending in endings.items():
-        if ending.endswith("_reverse"):
-            raise InputError(f"{key}: a bidirectional RNN; {SUPPORTED}")
-        if ending.startswith("weight_hr"):
-            raise InputError(f"{key}: an RNN with projections; {SUPPORTED}")
-        if re.fullmatch(r"weight_hh_l[1-9]\d*", ending):
-            raise InputError(f"{key}: an RNN of 2 layers or more; {SUPPORTED}")
-    found = [key for key, ending in endings.items() if ending in ("weight_hh_l0", "weight_hh")]
-    if len(found) != 1:
-        names = ", ".join(found or list(tensors)[:8]) or "nothing"
-        raise InputError(f"{names}: {'several RNNs' if found else 'no recurrent weights (weight_hh_l0)'}; {SUPPORTED}")
-    shape = tuple(real(found[0], tensors[found[0]]).shape)
-    kinds = {1: None, 3: "a GRU", 4: "an LSTM"}
-    if len(shape) != 2 or not shape[1] or shape[0] % shape[1] or shape[0] // shape[1] not in kinds:
-        raise InputError(f"{found[0]}: shape {shape}; {SUPPORTED}")
-    if kind := kinds[shape[0] // shape[1]]:
-        raise InputError(f"{found[0]}: shape {shape}, {kind}; {SUPPORTED}")
-    return found[0]
+def from_tensors(tensors: Mapping[str, Any], given: Mapping[str, Any]) -> VanillaRNN | Recording:
+    """By our own names; by those of a format; by those that are `given`."""
+    for name in tensors:
+        if not isinstance(name, str):
+            raise InputError(f"a name: {type(name).__name__}; allowed: text, as in a state dict or an .npz file")
+    if found := _recognised(tensors, given):
+        return _network(found, given)
+    if "activity" in tensors:
+        return _recording(tensors, given)
+    if not tensors or set(tensors) - set(NETWORK_ARRAYS):
+        raise InputError(_unknown(tensors))
+    return _network(Found("arrays", dict(tensors), {"leak": (1.0, "")}), given)
 
 
 def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN | Recording:
     """A network of `NETWORK_ARRAYS`, or a recording of activity and inputs."""
-    _require_names(arrays)
-    given = set(arrays)
-    allowed = RECORDING_ARRAYS if "activity" in given else NETWORK_ARRAYS
-    if unknown := sorted(given - set(allowed)):
-        networks, recordings = ", ".join(NETWORK_ARRAYS), ", ".join(RECORDING_ARRAYS)
+    return interpret(arrays, activation)
+
+
+def _recognised(tensors: Mapping[str, Any], given: Mapping[str, Any]) -> Found | None:
+    if "names" in given:
+        return _mapped(tensors, given["names"])
+    ours = {"recurrent", "recurrent_left", "activity"} & set(tensors)
+    return None if ours else recognise(tensors)
+
+
+def _mapped(tensors: Mapping[str, Any], names: Mapping[str, str]) -> Found:
+    """Tensors by names that are given."""
+    arrays: dict[str, Any] = {}
+    for ours, theirs in names.items():
+        if ours not in NETWORK_ARRAYS:
+            raise InputError(f"map: {ours!r}; allowed: {', '.join(NETWORK_ARRAYS)}")
+        turned = theirs not in tensors and theirs.endswith(".T")
+        name = theirs.removesuffix(".T") if turned else theirs
+        if name not in tensors:
+            raise InputError(f"map: {ours}={theirs}; allowed: of this file {_shown(tensors)}")
+        arrays[ours] = tensors[name] if ours in TEXTS else _plain(ours, real(name, tensors[name]))
+        arrays[ours] = arrays[ours].T if turned else arrays[ours]
+    left = [
+        name for name in tensors if name not in {v.removesuffix(".T") for v in names.values()} | set(names.values())
+    ]
+    notes = (f"not part of the analysis: {', '.join(left)}",) if left else ()
+    return Found("tensors named by map", arrays, {"leak": (1.0, "as none was given")}, notes)
+
+
+def _plain(name: str, values: Tensor) -> Tensor:
+    """Vectors may come as (1, n) or (n, 1), as in MATLAB."""
+    vectors = ("bias", "input_bias", "offset", "initial", "leak", "tau", "decays", "scales", "signs", *PARAMETERS)
+    return values.flatten() if name in vectors and values.ndim == 2 and 1 in values.shape else values
+
+
+def _network(found: Found, given: Mapping[str, Any]) -> VanillaRNN:
+    """The network of arrays by our names, with what is given, and what is assumed where nothing is."""
+    arrays, notes = dict(found.arrays), [*found.read, *found.notes]
+    twice = [name for name in given if name in arrays and name not in ("names", "noise")]
+    if twice and twice != ["activation"]:
+        raise InputError(f"{', '.join(twice)}: given, and in the file; allowed: once")
+    known = given.keys() | arrays.keys()
+    known |= {"leak"} if {"dt", "tau"} <= known else set()
+    for name, (value, why) in found.assumed.items():
+        if name not in known:
+            arrays[name] = value
+            notes += [f"{name} {value}, {why}"] if why else []
+    own = {name: given.get(name, arrays.pop(name, None)) for name in ("leak", "dt", "tau", "form", "reads")}
+    leak, dt = _leak(found.format, own["leak"], own["dt"], own["tau"])
+    form, reads = (_text(name, own[name]) for name in ("form", "reads"))
+    if form is None and not (isinstance(leak, float) and leak == 1):
+        notes.append("form rate, as none was given: h <- (1 - leak) h + leak f(W h + U x + b)")
+    net = _from_arrays(arrays, given.get("activation"))
+    named = {"form": form, "reads": reads, "noise": given.get("noise")}
+    changed = {name: value for name, value in named.items() if value is not None}
+    return replace(net, leak=leak, dt=dt, notes=(*net.notes, *notes), **changed)
+
+
+def _leak(found: str, leak: Any, dt: Any, tau: Any) -> tuple[float | Tensor, float | None]:
+    r"""$\alpha = dt / \tau$ from two of the three, and dt; the leak alone, or leak and dt, are enough too."""
+    leak, dt, tau = (None if v is None else _number(name, v) for name, v in (("leak", leak), ("dt", dt), ("tau", tau)))
+    if isinstance(dt, Tensor):
+        raise InputError(f"dt: {dt.numel()} values; allowed: one number")
+    if None not in (leak, dt, tau):
+        raise InputError(f"leak, dt, tau: {leak}, {dt}, {tau}; allowed: two of the three, because leak = dt / tau")
+    for name, value in (("dt", dt), ("tau", tau)):
+        if value is not None and not bool((torch.as_tensor(value) > 0).all()):
+            raise InputError(f"{name}: {value}; allowed: above 0")
+    if leak is None and (dt is None or tau is None):
         raise InputError(
-            f"{', '.join(unknown)}: unknown; allowed: {networks} for a network, {recordings} for a recording"
+            f"leak: not in the file, which is of {found}; allowed: given, or dt and tau (leak = dt / tau); 1 for none"
         )
-    if "activity" in given:
-        if activation is not None:
-            raise InputError(f"activation: {activation!r} for a recording; allowed: none")
-        if "inputs" not in given:
-            raise InputError("inputs: missing; allowed: activity with the inputs that it was recorded under")
-        return Recording(*(real(name, arrays[name]) for name in RECORDING_ARRAYS))
-    tensors = {key: real(key, value) for key, value in arrays.items() if key != "activation"}
+    if leak is None or tau is None:
+        return (dt / tau if leak is None else leak), dt
+    if isinstance(leak, Tensor) or isinstance(tau, Tensor):
+        raise InputError("leak, tau: one for each neuron; allowed: numbers, or dt and tau")
+    return leak, leak * tau
+
+
+def _timed(net: VanillaRNN, given: Mapping[str, Any]) -> VanillaRNN:
+    """A network that has its leak, with what is given of time and noise."""
+    _, dt = _leak("", net.leak, given.get("dt", net.dt), given.get("tau"))
+    return replace(net, dt=dt, noise=given.get("noise", net.noise))
+
+
+def _number(name: str, value: Any) -> float | Tensor:
+    values = real(name, value)
+    return float(values) if values.numel() == 1 else values
+
+
+def _from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None) -> VanillaRNN:
+    tensors = {key: real(key, value) for key, value in arrays.items() if key not in TEXTS}
     recurrent = weights.from_tensors(tensors)
     like = next(recurrent.parameters()).detach()
-    if ("encoders" in given) == ("input_weights" in given):
+    if ("encoders" in arrays) == ("input_weights" in arrays):
         raise InputError(
             "encoders, input_weights: one of the two; allowed: encoders E, fed through W, or input_weights U, both "
             "(neurons, channels)"
         )
-    name = "encoders" if "encoders" in given else "input_weights"
+    name = "encoders" if "encoders" in arrays else "input_weights"
     fed, n = tensors[name].to(like), recurrent.neurons
     if fed.ndim != 2 or len(fed) != n or not fed.shape[1]:
         raise InputError(f"{name}: shape {tuple(fed.shape)}; allowed: ({n}, channels)")
     if name == "encoders":
         with torch.no_grad():
             fed = recurrent(fed.T).T
-    numbers = {key: tensors[key] for key in ("decays", "scales") if key in given}
+    numbers = {key: tensors[key] for key in ("decays", "scales") if key in arrays}
     if any(values.ndim > 1 for values in numbers.values()) or list(numbers) == ["scales"]:
         raise InputError(
             "decays, scales: scales alone, or a matrix; allowed: decays (channels,), and scales beside them"
         )
     task = Integration(*(values.tolist() for values in numbers.values())) if numbers else None
-    f = _activation(str(arrays["activation"]) if "activation" in given else None, activation, tensors)
-    bias = tensors.get("bias", like.new_zeros(n))
-    return VanillaRNN(recurrent, fed, f, bias, tensors.get("decoders"), tensors.get("offset"), task)
+    f = _activation(_text("activation", arrays.get("activation")), activation, tensors)
+    biases = [tensors[key] for key in ("bias", "input_bias") if key in tensors] or [like.new_zeros(n)]
+    for bias in biases:
+        if bias.shape != (n,):
+            raise InputError(f"bias: shape {tuple(bias.shape)}; allowed: ({n},)")
+    noise = _number("noise", arrays.get("noise", 0.0))
+    if isinstance(noise, Tensor):
+        raise InputError(f"noise: {noise.numel()} values; allowed: one number")
+    return VanillaRNN(
+        recurrent,
+        fed,
+        f,
+        torch.stack(biases).sum(0),
+        tensors.get("decoders"),
+        tensors.get("offset"),
+        task,
+        initial=tensors.get("initial"),
+        noise=noise,
+    )
+
+
+def _recording(arrays: Mapping[str, Any], given: Mapping[str, Any]) -> Recording:
+    if given:
+        raise InputError(f"{', '.join(given)}: given for a recording; allowed: none")
+    if unknown := sorted(set(arrays) - set(RECORDING_ARRAYS)):
+        raise InputError(_unknown({name: arrays[name] for name in unknown}))
+    if "inputs" not in arrays:
+        raise InputError("inputs: missing; allowed: activity with the inputs that it was recorded under")
+    return Recording(*(real(name, arrays[name]) for name in RECORDING_ARRAYS))
 
 
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
@@ -212,53 +301,42 @@ def _activation(named: str | None, activation: str | Activation | None, tensors:
     return make(kind, **parameters)
 
 
-def _ending(name: str) -> str:
-    return name.rsplit(".", 1)[-1]
+def _text(name: str, value: Any) -> str | None:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "U" and value.size == 1:
+        value = value.item()
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{name}: {type(value).__name__}; allowed: a text")
+    return value
 
 
-def _require_names(tensors: Mapping[Any, Any]) -> None:
-    for name in tensors:
-        if not isinstance(name, str):
-            raise InputError(f"a name: {type(name).__name__}; allowed: text, as in a state dict or an .npz file")
+def _attributes(module: nn.Module) -> dict[str, float]:
+    """The leak and the times that a module, or one in it, has as numbers; the outermost counts."""
+    found: dict[str, float] = {}
+    for part in module.modules():
+        for name in TIMES:
+            value = getattr(part, name, None)
+            if isinstance(value, Real) and any(True for _ in part.parameters()):  # an activation's alpha is none
+                found.setdefault(name, float(value))
+    return {"alpha": found["alpha"]} if "alpha" in found else found
 
 
-def _load_state_dict(path: Path) -> Mapping[str, Any]:
-    """Tensors only: a file that would have to run code to be read is refused."""
-    allowed = "allowed: a state dict, as torch.save(model.state_dict(), path) writes"
-    _require_unpacked(path)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of its own doubts, beside which the reason is lost
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever its reader stumbles on
-        more = isinstance(error, pickle.UnpicklingError) and zipfile.is_zipfile(path)
-        reason = (
-            "holds more than tensors, perhaps a whole module" if more else f"can't be read ({type(error).__name__})"
-        )
-        raise InputError(f"{path}: {reason}; {allowed}") from None
-    if isinstance(loaded, Mapping) and not any(isinstance(value, Tensor) for value in loaded.values()):
-        inside = [
-            v for v in loaded.values() if isinstance(v, Mapping) and any(isinstance(t, Tensor) for t in v.values())
-        ]
-        loaded = inside[0] if len(inside) == 1 else loaded
-    if not isinstance(loaded, Mapping) or not loaded:
-        raise InputError(f"{path}: a {type(loaded).__name__}; {allowed}")
-    return loaded
+def _refuse(given: Mapping[str, Any], thing: Any, names: Sequence[str]) -> None:
+    for name in names:
+        if name in given:
+            raise InputError(f"{name}: {given[name]!r} for a {type(thing).__name__}; allowed: none, it has its own")
 
 
-def _load_arrays(path: Path) -> Mapping[str, Any]:
-    _require_unpacked(path)
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except Exception:  # numpy raises whatever its reader stumbles on
-        raise InputError(f"{path}: not an .npz file of numbers; allowed: arrays written by numpy.savez") from None
+def _unknown(tensors: Mapping[str, Any]) -> str:
+    unknown = sorted(set(tensors) - set(NETWORK_ARRAYS)) or ["nothing"]
+    networks, recordings = ", ".join(NETWORK_ARRAYS), ", ".join(RECORDING_ARRAYS)
+    return (
+        f"{', '.join(unknown)}: unknown; allowed: {networks} for a network, {recordings} for a recording, or names of "
+        f"this file for those of ours by map; in it: {_shown(tensors)}"
+    )
 
 
-def _require_unpacked(path: Path) -> None:
-    """Memory for what is in a zip file: zeros take a thousandth of their size in it."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            size = sum(member.file_size for member in file.infolist())
-    except Exception:  # not a zip, or a broken one, of which its reader will say so
-        return
-    memory.require(size, str(path), "a smaller file")
+def _shown(tensors: Mapping[str, Any]) -> str:
+    """Names and shapes, the first of them."""
+    shapes = {name: tuple(getattr(value, "shape", ())) for name, value in tensors.items()}
+    listed = [f"{name} {'x'.join(map(str, shape)) or 'number'}" for name, shape in list(shapes.items())[:12]]
+    return ", ".join(listed) + (f" and {len(shapes) - 12} more" if len(shapes) > 12 else "")

@@ -1,12 +1,13 @@
 r"""Any vanilla RNN, leaky or not, in the two forms of the literature; what is said of a network is measured through it.
 
-rate:    $h_t = (1 - \alpha)\,h_{t-1} + \alpha f(\nu_t + b)$ with $\nu_t = W h_{t-1} + U x_t$; the state is h
+rate:    $h_t = (1 - \alpha)\,h_{t-1} + \alpha f(W h_{t-1} + U x_t + b)$; the state is h
 current: $v_t = (1 - \alpha)\,v_{t-1} + \alpha\,(W h_{t-1} + U x_t + b)$ with $h_t = f(v_t)$; the state is v
 
-and $y_t = D^\dagger h_t + a$, or $D^\dagger v_t + a$. The paper's network has $\alpha = 1$, $U = W E$, $a = b = 0$;
-`torch.nn.RNN` has weight_hh = W, weight_ih = U and bias_ih + bias_hh = b. A bias is counted with the activation, as
-the paper counts the threshold of a sigmoid: the current is what arrives at a neuron, $\nu$, or $\nu = v - b$. A
-threshold in the current form, $f(v - \theta)$, is the bias $b = -\theta$ of the state $v - \theta$.
+and $y_t = D^\dagger h_t + a$. The paper's network has $\alpha = 1$, $U = W E$, $a = b = 0$; `torch.nn.RNN` has W as
+weight_hh, U as weight_ih and b as bias_ih + bias_hh. The current $\nu_t = (1 - \alpha)\,\nu_{t-1} + \alpha\,(W h_{t-1}
++ U x_t)$ is what arrives at a neuron over the time of its leak, $v - b$ in the current form: a bias is counted with the
+activation, as the paper counts the threshold of a sigmoid. So a threshold within f, $W f(u + b) + U x$ with the state
+u, is the bias b of the state $v = u + b$.
 """
 
 import copy
@@ -24,7 +25,7 @@ from rni.task import Integration
 from rni.weights import Weights
 
 Form = Literal["rate", "current"]
-Read = Literal["rates", "state"]
+Read = Literal["rates", "state", "unbiased"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +34,9 @@ class VanillaRNN:
 
     decoders and `offset` a (outputs,) are None where there is no readout, the task where it isn't known what should be
     integrated. `notes` say what had to be assumed in reading the network. `leak` is $\alpha = dt/\tau$, one or
-    (neurons,); `reads` what decoders read, h or the state; `initial` the state (neurons,) before the first step, 0
-    where None; `noise` the deviation of what is added to each neuron's state at each step; `dt` the time of a step.
+    (neurons,); `reads` what decoders read: rates h, the state, or, of thresholds that only the recurrence has,
+    $f(v - b)$, "unbiased"; `initial` the state (neurons,) before the first step, 0 where None; `noise` the deviation of
+    what is added to each neuron's state at each step; `dt` the time of a step.
     """
 
     recurrent: Weights
@@ -90,6 +92,8 @@ class VanillaRNN:
         for name, kind, kinds in (("form", self.form, Form), ("reads", self.reads, Read)):
             if kind not in get_args(kinds):
                 raise InputError(f"{name}: {kind!r}; allowed: {', '.join(get_args(kinds))}")
+        if self.reads == "unbiased" and self.form == "rate":
+            raise InputError("reads: 'unbiased' in the rate form; allowed: rates, state")
         if not 0 <= self.noise < float("inf"):
             raise InputError(f"noise: {self.noise}; allowed: a finite number from 0")
         if self.dt is not None and not 0 < self.dt < float("inf"):
@@ -168,14 +172,17 @@ class VanillaRNN:
 
     def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
+        nu = self.recurrent(self.rate(self.start(len(inputs))))
         for arriving, state in self._walk(inputs):
-            yield arriving if self.form == "rate" else state - self.bias, self.rate(state)
+            nu = (1 - self.leak) * nu + self.leak * arriving
+            yield nu, self.rate(state)
 
     def readout(self, states: Tensor) -> Tensor:
-        r"""$y = D^\dagger h + a$, or $D^\dagger v + a$, (..., outputs) from states (..., neurons)."""
+        r"""$y = D^\dagger h + a$, or of what else is read, (..., outputs) from states (..., neurons)."""
         if self.decoders is None:
             raise InputError("decoders: none; allowed: a network with a readout")
-        y = (self.rate(states) if self.reads == "rates" else states) @ self.decoders
+        read = states if self.reads == "state" else self.rate(states - self.bias * (self.reads == "unbiased"))
+        y = read @ self.decoders
         return y if self.offset is None else y + self.offset
 
     def outputs(self, inputs: Tensor) -> Tensor:

@@ -137,6 +137,5 @@ class Batch(SequencePart):
     def require_memory(self, task: Integration, neurons: int, size: int) -> None:
         super().require_memory(task, neurons, size)
         each = 3 * self.duration * size * neurons  # states, currents and their gradients
-        memory.require(
-            self.batch * each, f"training.loss.batch: {self.batch}", f"up to {int(memory.available() / each)}"
-        )
+        what = f"training.loss.batch: {self.batch}"
+        memory.require(self.batch * each, what, lambda free: f"up to {int(free / each)}")

@@ -163,8 +163,8 @@ class Proxy(LossPart):
 
     def require_memory(self, task: Integration, neurons: int, size: int) -> None:
         row = 3 * size * neurons  # states, currents and their gradients
-        most = int(memory.available() / row)
-        memory.require(self.points * row, f"training.loss.points: {self.points}", f"up to {most}")
+        what = f"training.loss.points: {self.points}"
+        memory.require(self.points * row, what, lambda free: f"up to {int(free / row)}")
 
 
 def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, ...]:

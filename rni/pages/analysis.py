@@ -60,6 +60,7 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         r"decay $\gamma$": map(number, analysis.decays),
         "scale $s$": map(number, analysis.scales),
         rf"effective $\gamma$, {source}": map(number, analysis.fitted_decays),
+        f"time constant {analysis.unit}": map(number, analysis.times),
         "effective $s$": map(number, scales),
         f"steps integrated to within {percent(TOLERANCE)}": [_at_least(t, analysis.tested) for t in analysis.durations],
     } | {f"error, {kind}, {steps} steps": map(percent, analysis.errors[kind][steps]) for kind, steps in tests}
@@ -68,7 +69,7 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         _dimension(analysis.data, "currents", analysis.components, analysis.outliers),
     ]
     return {
-        "subject": f"{analysis.neurons} neurons, {analysis.activation}, readout {analysis.readout}.",
+        "subject": f"{analysis.neurons} neurons, {analysis.step}, readout {analysis.readout}.",
         "tiles": [
             (percent(float(np.max([analysis.errors[kind][steps] for kind, steps in tests]))), "largest relative error"),
             (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {percent(TOLERANCE)}"),

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rni.atomic import require_writable_folder, said, write_atomically
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 from rni.paper import figures
 from rni.paper.figure import Figure, Measured, Profile
 from rni.paper.outcome import Outcome
@@ -42,7 +43,7 @@ def chosen_figures(ids: Sequence[str]) -> list[Figure]:
     known = all_figures()
     for name in ids:
         if name not in known:
-            raise InputError(f"{name}: no such figure; allowed: {', '.join(known)}")
+            raise InputError(f"{name}: no such figure; allowed: {', '.join(known)}{nearest(name, known)}")
     return [figure for figure in known.values() if not ids or figure.id in ids]
 
 
@@ -155,7 +156,8 @@ def _measure_together(
             outcome.failure = said(error)
         except Exception as error:  # a figure that fails is a red line in the report, not the end of the others
             outcome.failure = " ".join(f"{type(error).__name__}: {error}".split())
-        print(f"{outcome.figure.id}: {outcome.failure or f'measured in {outcome.seconds:.1f} s'}", file=sys.stderr)
+        with suppress(OSError):  # what is measured is worth more than to say so
+            print(f"{outcome.figure.id}: {outcome.failure or f'measured in {outcome.seconds:.1f} s'}", file=sys.stderr)
     return left
 
 

@@ -9,12 +9,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from rni.atomic import said
@@ -26,22 +28,26 @@ if TYPE_CHECKING:
     from rni.runs.specification import Specification
     from rni.training.descent import Callback
 
+    Work = Callable[[Specification, Path, Callback], Any]
+
 log = logging.getLogger(__name__)
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
 GRACE = 5.0  # seconds for a worker to save what it computes when it is no longer wanted
+WINDOW = 256  # runs that are submitted and not finished: enough for as many workers
 TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """A run that is in the store, or the reason, in one line, why it is not."""
+    """A run that is in the store, or the reason, in one line, why it is not. value: what the work on it returned."""
 
     key: str
     label: str
     seconds: float = 0.0
     reason: str | None = None
+    value: Any = None
 
     @property
     def ok(self) -> bool:
@@ -53,12 +59,15 @@ def compute_all(
     store_root: Path | None,
     executor: Executor,
     on_event: Callable[[RunOutcome], None] | None = None,
+    work: "Work | None" = None,
 ) -> dict[str, RunOutcome]:
     """Compute each distinct run once, the longest first; outcomes by key, in the order given.
 
     Workers put finished runs into the store themselves, so that they outlive this process. A run that diverges, fails
     or kills its worker is an outcome with a reason; the others finish. `on_event` gets each outcome as it comes.
+    `work`, if given, is what a worker does in place of computing the run: it does that too, and returns a value.
     """
+    task = compute if work is None else partial(compute, work=work)
     given = {specification.key(): specification for specification in specifications}
     store = Store(store_root)
     remove_stale(store.root)
@@ -67,7 +76,7 @@ def compute_all(
     def settle(outcome: RunOutcome) -> None:
         if outcome.ok and not store.has(outcome.key):
             reason = f"{store.root}: not seen from here once computed; allowed: a folder that all workers share"
-            outcome = RunOutcome(outcome.key, outcome.label, outcome.seconds, reason)
+            outcome = replace(outcome, reason=reason)
         outcomes[outcome.key] = outcome
         if on_event:
             on_event(outcome)
@@ -79,7 +88,7 @@ def compute_all(
         suspects: set[str] = set()
         barren = 0
         while (batch := left() - suspects) and barren < TRIES:
-            _round(_longest_first(given, batch), store.root, sign, executor, settle)
+            _round(task, _longest_first(given, batch), store.root, sign, executor, settle)
             # whatever is unsettled now, a worker died; those that were running are tried again at the end
             found = {status.key for status in statuses(store.root)} & left() - suspects
             remove_stale(store.root)
@@ -90,7 +99,7 @@ def compute_all(
         for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
             for _ in range(TRIES):
                 if key in left():
-                    _round({key: given[key]}, store.root, sign, executor, settle)
+                    _round(task, {key: given[key]}, store.root, sign, executor, settle)
             if key in left():
                 reason = "the worker process died, twice, with this run alone: killed, or out of memory"
                 settle(RunOutcome(key, given[key].label(), reason=reason))
@@ -98,13 +107,14 @@ def compute_all(
     return {key: outcomes[key] for key in given}
 
 
-def compute(specification: "Specification", store_root: Path, sign: str = "") -> RunOutcome:
+def compute(specification: "Specification", store_root: Path, sign: str = "", work: "Work | None" = None) -> RunOutcome:
     """Compute one run through the store; what a worker does. The sign is in the store of who asks for it."""
-    begun, key, name, reason = time.monotonic(), specification.key(), specification.label(), None
+    begun, key, name = time.monotonic(), specification.key(), specification.label()
+    reason = value = None
     try:
         require_sign(store_root, sign)
         with reported(store_root, key, name, specification.training.steps) as report:
-            _compute(specification, store_root, report)
+            value = _compute(work or _store, specification, store_root, report)
     except (Diverged, InputError) as error:
         reason = str(error)
     except OSError as error:
@@ -112,7 +122,7 @@ def compute(specification: "Specification", store_root: Path, sign: str = "") ->
     except Exception as error:
         log.exception("%s", name)
         reason = f"{type(error).__name__}: {error}"
-    return RunOutcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()))
+    return RunOutcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()), value)
 
 
 class ClusterLost(InputError):
@@ -166,6 +176,20 @@ def cluster(address: str) -> Executor:
         allowed = "workers with the packages of this command"
         raise InputError(f"scheduler: {address}, a worker says: {error}; allowed: {allowed}") from None
     return ClusterExecutor(client)
+
+
+class Here(Executor):
+    """This process itself: for notebooks, and what is over before workers have started."""
+
+    window = 1
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        future = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 class LocalExecutor(Executor):
@@ -243,14 +267,30 @@ def _longest_first(given: "dict[str, Specification]", keys: set[str]) -> "dict[s
 
 
 def _round(
-    batch: "dict[str, Specification]", root: Path, sign: str, executor: Executor, settle: Callable[[RunOutcome], None]
+    task: Callable[..., RunOutcome],
+    batch: "dict[str, Specification]",
+    root: Path,
+    sign: str,
+    executor: Executor,
+    settle: Callable[[RunOutcome], None],
 ) -> None:
-    """Compute a batch as far as no worker dies."""
-    futures = {executor.submit(compute, specification, root, sign): key for key, specification in batch.items()}
+    """Compute a batch as far as no worker dies, some of it submitted at a time."""
+    waiting, finished = iter(batch.values()), SimpleQueue[Future]()
+    futures: dict[Future, Specification] = {}
+    window = getattr(executor, "window", WINDOW)
     try:
-        for future in as_completed(futures):
-            with suppress(BrokenExecutor):
-                settle(_outcome(future, batch[futures[future]]))
+        while True:
+            while len(futures) < window and (specification := next(waiting, None)):
+                future = executor.submit(task, specification, root, sign)
+                futures[future] = specification
+                future.add_done_callback(finished.put)
+            if not futures:
+                return
+            future = finished.get()
+            try:
+                settle(_outcome(future, futures.pop(future)))
+            except BrokenExecutor:
+                waiting = iter(())
     except BaseException:
         for future in futures:
             future.cancel()
@@ -267,9 +307,13 @@ def _outcome(future: Future, specification: "Specification") -> RunOutcome:
         return RunOutcome(specification.key(), specification.label(), reason=reason)
 
 
-def _compute(specification: "Specification", root: Path, report: "Callback") -> None:
+def _store(specification: "Specification", root: Path, report: "Callback") -> None:
+    Store(root).compute(specification, [report])
+
+
+def _compute(work: "Work", specification: "Specification", root: Path, report: "Callback") -> Any:
     try:
-        Store(root).compute(specification, [report])
+        return work(specification, root, report)
     except KeyboardInterrupt:
         if parent_process() is None:
             raise

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rni.designs import design
 from rni.losses import AveragedLoss, Loss, ReLUProxyLoss
 from rni.network import Network
 from rni.runs.specification import Specification
@@ -17,7 +18,7 @@ from rni.training.optimizers import OPTIMIZERS
 
 @dataclass(frozen=True)
 class Result:
-    """A trained network and the loss at every step."""
+    """A trained network and the loss at every step; a designed one has none."""
 
     specification: Specification
     network: Network
@@ -25,16 +26,26 @@ class Result:
 
 
 def run(specification: Specification, *, callbacks: Sequence[Callback] = (), checkpoint: Path | None = None) -> Result:
-    """Build and train; with a checkpoint file, go on from it where there is one.
+    """Build and train, or design; with a checkpoint file, go on from it where there is one.
 
     The file stays: whoever keeps the result removes it then, so that a kill in between costs little.
     """
     specification.require_memory()
+    if specification.kind == "design":
+        return Result(specification, _design(specification), [])
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
     with threads(specification.training.threads):
         net, loss = specification.build(), specification.loss()
         losses = _train(specification, net, loss, callbacks=callbacks, checkpoint=kept)
     return Result(specification, net, losses)
+
+
+def _design(specification: Specification) -> Network:
+    drawn, loss = specification.build(), specification.training.loss
+    bounds = getattr(loss, "bounds", None) or None  # of the proxy, for activations that are not homogeneous
+    vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
+    options = {"bounds": bounds, "leak": specification.network.leak, "seed": specification.seed}
+    return design(drawn.task, drawn.neurons, drawn.f, **vectors, **options).network
 
 
 def _train(specification: Specification, net: Network, loss: Loss, **options: Any) -> list[float]:

@@ -4,6 +4,7 @@ Workers, wherever they are, say what they do in small files beside the runs: ROO
 """
 
 import json
+import math
 import os
 import platform
 import sys
@@ -21,6 +22,7 @@ from rni.runs.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
 
     from rni.runs.engine import RunOutcome
     from rni.runs.specification import Specification
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REPORT_EVERY = 0.5  # seconds between reports of a worker
+POINTS = 64  # at most, of the curve of losses that a worker reports
+EACH = 200  # runs of which each is worth a line when it is done
+BARS = "▁▂▃▄▅▆▇█"
 
 
 @contextmanager
@@ -75,6 +80,7 @@ class Status:
     step: int
     steps: int
     loss: float | None
+    curve: Sequence[float] = ()
     path: Path = field(default=Path(), compare=False)
 
     @property
@@ -86,19 +92,23 @@ class Status:
 def reported(root: Path, key: str, label: str, steps: int) -> "Iterator[Callback]":
     """A callback for training in a worker, by which `statuses` elsewhere know what it does."""
     path = root / "status" / f"{me()}.json"
-    last = time.monotonic()
+    last, curve, every = time.monotonic(), list[float](), 1
 
     def write(step: int, loss: float | None) -> None:
         with suppress(OSError):  # a run is worth more than its progress
             path.parent.mkdir(parents=True, exist_ok=True)
-            status = asdict(Status(key, label, step, steps, loss))
+            status = asdict(Status(key, label, step, steps, loss, curve))
             del status["path"]
             part = path.with_suffix(".part")
             part.write_text(json.dumps(status))
             part.replace(path)
 
     def report(step: int, loss: float, net: object) -> None:
-        nonlocal last
+        nonlocal last, curve, every
+        if step % every == 0:
+            curve.append(loss)
+        if len(curve) > POINTS:
+            curve, every = curve[::2], 2 * every
         if time.monotonic() - last >= REPORT_EVERY:
             last = time.monotonic()
             write(step, loss)
@@ -167,7 +177,8 @@ class RunsProgress:
     def __init__(self, specifications: "Sequence[Specification]", root: Path):
         costs = {specification.key(): specification.cost() for specification in specifications}
         self.root, self.total, self.done, self.begun = root, len(costs), 0, time.monotonic()
-        self.stored = {key for key in costs if Store(root).has(key)}
+        store = Store(root)
+        self.stored = {key for key in costs if store.has(key)}
         self.costs = {key: value for key, value in costs.items() if key not in self.stored}
         self.open = dict(self.costs)
         self.say: Callable[[str], None] = _say
@@ -178,7 +189,7 @@ class RunsProgress:
         self.open.pop(outcome.key, None)
         if not outcome.ok:
             self.say(f"{self.done}/{self.total}  FAILED  {outcome.label}: {outcome.reason}")
-        elif outcome.key not in self.stored:
+        elif outcome.key not in self.stored and self.total <= EACH:
             self.say(f"{self.done}/{self.total}  {outcome.label}  {outcome.seconds:.1f} s")
 
     def running(self) -> list[Status]:
@@ -250,8 +261,43 @@ def _picture(progress: RunsProgress) -> "Group":
     overall = Table.grid(padding=(0, 2))
     bar = ProgressBar(total=1.0, completed=fraction, width=40)
     overall.add_row(f"runs {progress.done}/{progress.total}", bar, progress.left(fraction))
+    return Group(overall, _workers(running))
+
+
+def _workers(running: list[Status]) -> "Table":
+    """A line for each: what it does, how far it is, and its losses up to now."""
+    from rich.table import Table
+
     workers = Table.grid(padding=(0, 2))
     for status in running:
         loss = "" if status.loss is None else f"loss {status.loss:.3g}"
-        workers.add_row(f"  {status.worker}", status.label, f"step {status.step}/{status.steps}", loss)
-    return Group(overall, workers)
+        step = f"step {status.step}/{status.steps}"
+        workers.add_row(f"  {status.worker}", status.label, step, loss, sparkline(status.curve))
+    return workers
+
+
+def sparkline(losses: Sequence[float], width: int = 24) -> str:
+    """A curve in a line of text, in the logarithm."""
+    found = [math.log(loss) for loss in losses if 0 < loss < math.inf]
+    if len(found) < 2:
+        return ""
+    shown = [found[k * (len(found) - 1) // (width - 1)] for k in range(width)] if len(found) > width else found
+    low, span = min(shown), max(shown) - min(shown) or 1.0
+    return "".join(BARS[round((len(BARS) - 1) * (value - low) / span)] for value in shown)
+
+
+def watch(root: Path) -> None:
+    """What the workers of a store do: on a terminal until Ctrl-C, elsewhere at this moment."""
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    def picture() -> "Group":
+        running = [status for status in statuses(root) if alive(status.path.stem, status.path)]
+        return Group(f"{len(running)} running in {root}", _workers(running))
+
+    console = Console()
+    if not console.is_terminal:
+        console.print(picture(), soft_wrap=True)
+        return
+    with suppress(KeyboardInterrupt), Live(get_renderable=picture, console=console, refresh_per_second=2):
+        threading.Event().wait()

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from torch import Generator
 
 from rni.activation import ACTIVATIONS, ActivationPart
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
 from rni.network import Network
 from rni.part import Numbers, Part, Positive, require, shown
@@ -26,17 +26,14 @@ from rni.weights import WEIGHTS, WeightsPart
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
 FORMAT = 6  # part of every run's hash: raise it when the same specification comes to mean another result
+ForChannels = Annotated[Numbers, BeforeValidator(lambda raw: [raw] if type(raw) in (int, float) else raw)]
 
 
 class Task(Part):
     """Decays and scales, one for each channel; scales are 1 if left open."""
 
-    decays: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
-        min_length=1, max_length=1000
-    )
-    scales: Annotated[Numbers, BeforeValidator(lambda raw: [raw] if isinstance(raw, float) else raw)] = Field(
-        default_factory=lambda data: (1.0,) * len(data["decays"])
-    )
+    decays: ForChannels = Field(min_length=1, max_length=1000)
+    scales: ForChannels = Field(default_factory=lambda data: (1.0,) * len(data["decays"]))
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -95,9 +92,10 @@ class Training(Part):
 
 
 class Specification(Part):
-    """Everything that determines a trained network, bit for bit."""
+    """Everything that determines a trained or designed network, bit for bit."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    kind: Literal["train", "design"] = "train"
     task: Task
     network: NetworkPart = NetworkPart()
     training: Training = Training()
@@ -114,6 +112,10 @@ class Specification(Part):
             raise InputError(f"{place}.{error}") from None
         element_wise = training.optimizer == "adam" and training.train != "decoders"
         network.weights.check(network.initial_radius, element_wise)
+        if self.kind == "design":
+            factored = network.weights.name == "lowrank" and network.precision == "float64"
+            require(factored, "network", f"{network.weights.name} {network.precision}", "lowrank float64 in a design")
+            require(training.steps == 0, "training.steps", training.steps, "0 in a design")
         return self
 
     @classmethod
@@ -126,25 +128,7 @@ class Specification(Part):
     @classmethod
     def from_toml(cls, path: str | Path, overrides: dict[str, Any] | None = None) -> Self:
         """Read a configuration file; `overrides` are values by dotted field, e.g. {"network.neurons": 500}."""
-        try:
-            with Path(path).open("rb") as file:
-                content = file.read(LARGEST + 1)
-            if len(content) > LARGEST:
-                raise ValueError(f"more than {LARGEST} bytes")
-            raw = tomllib.loads(content.decode())
-            if _has_huge_numbers(raw):
-                raise ValueError("whole numbers of more than 64 bits")
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file") from None
-        except (OSError, ValueError, RecursionError) as error:
-            reasons = {
-                UnicodeDecodeError: "not text",
-                IsADirectoryError: "a folder",
-                RecursionError: "nested too deeply",
-            }
-            reason = reasons.get(type(error)) or getattr(error, "strerror", None) or error
-            raise InputError(f"{path}: {reason}; allowed: a TOML configuration") from None
-        return cls.parse(override(raw, overrides or {}))
+        return cls.parse({"task": {}} | override(read_toml(path), overrides or {}))
 
     def to_toml(self) -> str:
         """The whole specification as a configuration that gives the same run."""
@@ -156,8 +140,8 @@ class Specification(Part):
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; without the fields that are left open."""
-        return self.model_dump(mode="json", exclude_none=True)
+        """Plain data; without the fields that are left open, and the kind of what is trained."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"kind"} if self.kind == "train" else None)
 
     def stream(self, purpose: str) -> Generator:
         """Random numbers for one purpose: drawing more for one leaves the others as they are."""
@@ -193,21 +177,45 @@ class Specification(Part):
         training, neurons = self.training, self.network.neurons
         rows = training.loss.rows(self.task.build(), self.network.activation.name)
         steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
-        return float(steps) * (rows + 16) * self.network.weights.numbers(neurons)
+        return float(max(steps, 1)) * (rows + 16) * self.network.weights.numbers(neurons)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The plain data of a configuration file."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"more than {LARGEST} bytes")
+        raw = tomllib.loads(content.decode())
+        if _has_huge_numbers(raw):
+            raise ValueError("whole numbers of more than 64 bits")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reasons = {
+            UnicodeDecodeError: "not text",
+            IsADirectoryError: "a folder",
+            RecursionError: "nested too deeply",
+        }
+        reason = reasons.get(type(error)) or getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: {reason}; allowed: a TOML configuration") from None
+    return raw
 
 
 def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """Plain data with some fields replaced, by dotted name or by the last part of it."""
-    raw = {key: dict(value) if isinstance(value, dict) else value for key, value in raw.items()}
+    raw = dict(raw)
     for name, value in values.items():
-        section, field = _place(name)
-        if section:
-            part = raw.setdefault(section, {})
-            if not isinstance(part, dict):
-                raise InputError(f"{section}: {shown(part)}; allowed: a table")
-            part[field] = value
-        else:
-            raw[field] = value
+        *tables, field = place(name)
+        part: dict[str, Any] = raw
+        for table in tables:
+            inner: Any = part.get(table, {})
+            inner = {"name": inner} if isinstance(inner, str) and part is not raw else inner  # a part by its name
+            if not isinstance(inner, dict):
+                raise InputError(f"{table}: {shown(inner)}; allowed: a table")
+            part[table] = part = dict(inner)
+        part[field] = value
     return raw
 
 
@@ -220,13 +228,17 @@ def fields() -> dict[str, list[str]]:
     return names
 
 
-def _place(name: str) -> tuple[str, str]:
-    section, _, field = name.rpartition(".")
+def place(name: str) -> tuple[str, ...]:
+    """Where a field is: ("seed",), ("network", "neurons"), ("network", "activation", "slope")."""
+    section, *rest = name.split(".")
     for known, names in fields().items():
-        if field in names and section in ("", known):
-            return known, field
-    allowed = ", ".join(field for names in fields().values() for field in names)
-    raise InputError(f"{name}: no such field; allowed: {allowed}")
+        if known == section and rest and rest[0] in names:
+            return (known, *rest)
+        if not rest and section in names:
+            return (known, section) if known else (section,)
+    known = [field for names in fields().values() for field in names]
+    likely = nearest(name.rpartition(".")[2], known) or nearest(section, fields())
+    raise InputError(f"{name}: no such field; allowed: {', '.join(known)}{likely}")
 
 
 def _has_huge_numbers(raw: Any) -> bool:

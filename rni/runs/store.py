@@ -4,6 +4,7 @@
     ROOT/ab/abcd….sha256         its checksum, as `sha256sum` writes it; there before the network is
     ROOT/ab/abcd….checkpoint     an unfinished run, to go on from
     ROOT/ab/abcd….lock           held by the process that computes the run
+    ROOT/ab/abcd….measures       what was measured of it, as JSON; of a run that diverges only that it does
 
 torch is imported by what needs it, so that listing is quick.
 """
@@ -13,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
-from rni.atomic import me, remove_left_over, require_folder, said, write_atomically
+from rni.atomic import me, remove_left_over, require_folder, said, write_quickly
 from rni.errors import Diverged, InputError
 from rni.runs.label import label
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rni.training.descent import Callback
 
 log = logging.getLogger(__name__)
+MEASURES = 1  # format of what was measured: raise it when a measure comes to mean something else
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,11 @@ class Store:
 
     def get(self, specification: "Specification") -> "Result | None":
         """The finished run, or None; what is damaged or another run's is reported and not used."""
+        return self._get(specification, self.path(specification.key()))
+
+    def _get(self, specification: "Specification", path: Path) -> "Result | None":
         try:
-            return self._read(specification)
+            return self._read(specification, path)
         except InputError as error:
             log.warning("%s; the run is computed again", error)
             return None
@@ -84,12 +90,28 @@ class Store:
         Of several processes that want the same run one computes it and the others wait. A killed run goes on from its
         checkpoint. A run that diverges or fails raises, and leaves nothing behind.
         """
+        path = self.path(specification.key())
         with suppress(InputError):
-            if (result := self._read(specification)) is not None:
-                self._tidy(self.path(specification.key()))
+            if (result := self._read(specification, path)) is not None:
+                self._tidy(path)
                 return result
-        with locked(self.path(specification.key()).with_suffix(".lock")):
-            return self.get(specification) or self._run(specification, callbacks)
+        with locked(path.with_suffix(".lock")):
+            return self._get(specification, path) or self._run(specification, path, callbacks)
+
+    def measured(self, key: str) -> dict[str, Any]:
+        """What was measured of a run before, by name."""
+        try:
+            kept = json.loads(self.path(key).with_suffix(".measures").read_bytes())
+            return kept["measures"] if kept["format"] == MEASURES else {}
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # not there, or not ours: measured again
+            return {}
+
+    def keep(self, key: str, measures: dict[str, Any]) -> None:
+        """Keep what was measured, beside what others keep at the same time."""
+        path = self.path(key).with_suffix(".measures")
+        with locked(path.with_suffix(".lock")):
+            content = {"format": MEASURES, "measures": self.measured(key) | measures}
+            write_quickly(path, json.dumps(content).encode())
 
     def entries(self) -> list[Entry]:
         """All finished runs, the newest first."""
@@ -97,7 +119,8 @@ class Store:
 
     def show(self, prefix: str) -> Entry:
         """The one finished run whose key begins so."""
-        found = [path for path in self.root.glob("??/*.safetensors") if prefix and path.stem.startswith(prefix)]
+        pattern = f"{prefix[:2]:?<2}/{prefix}*.safetensors"
+        found = list(self.root.glob(pattern)) if re.fullmatch("[0-9a-f]+", prefix) else []
         if len(found) == 1:
             return _entry(found[0])
         what = f"begins {len(found)} runs" if found else f"no such run in {self.root}"
@@ -108,14 +131,13 @@ class Store:
         entry = self.show(prefix)
         try:
             with locked(entry.path.with_suffix(".lock"), wait=False):
-                for suffix in (".safetensors", ".sha256", ".checkpoint"):
+                for suffix in (".safetensors", ".sha256", ".checkpoint", ".measures"):
                     entry.path.with_suffix(suffix).unlink(missing_ok=True)
         except BlockingIOError:
             raise InputError(f"{entry.key}: computed at this moment; allowed: a run that nobody computes") from None
         return entry
 
-    def _read(self, specification: "Specification") -> "Result | None":
-        path = self.path(specification.key())
+    def _read(self, specification: "Specification", path: Path) -> "Result | None":
         try:
             content = path.read_bytes()
             expected = path.with_suffix(".sha256").read_text(errors="replace").split()[:1]
@@ -134,10 +156,9 @@ class Store:
             raise InputError(f"{path}: is another specification's run; allowed: the one that its name is the hash of")
         return Result(specification, file.network, file.losses)
 
-    def _run(self, specification: "Specification", callbacks: "Sequence[Callback]") -> "Result":
+    def _run(self, specification: "Specification", path: Path, callbacks: "Sequence[Callback]") -> "Result":
         from rni.runs.execution import run
 
-        path = self.path(specification.key())
         checkpoint = path.with_suffix(".checkpoint")
         remove_left_over(path.parent)
         begun = checkpoint.exists()
@@ -199,7 +220,8 @@ def _flock(descriptor: int, wait: bool) -> None:
 def _write(path: Path, result: "Result") -> "Result":
     """Write a run and return it as it is read back, so that a run is the same to its user before and after storing.
 
-    The checksum comes first: once the network is there, everything is. What can't be read back is not stored.
+    The checksum comes first: once the network is there, everything is. What can't be read back is not stored. Where the
+    machine goes down before the checksum is on its disk, it differs, and the run is computed again.
     """
     from rni.exchange import native
     from rni.runs.execution import Result
@@ -209,7 +231,7 @@ def _write(path: Path, result: "Result") -> "Result":
         native.save(result.network, whole, result.specification.to_dict(), result.losses)
         stored = native.read(whole)
         digest = hashlib.sha256(whole.read_bytes()).hexdigest()
-        write_atomically(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
+        write_quickly(path.with_suffix(".sha256"), f"{digest}  {path.name}\n".encode())
         whole.replace(path)
     finally:
         with suppress(OSError):

@@ -172,7 +172,8 @@ def _balanced(w: np.ndarray, e: np.ndarray, d: np.ndarray) -> LinearSystem:
 
     Small weights that large ones make up for don't look negligible then.
     """
-    balanced, (scaling, _) = matrix_balance(w, permute=False, separate=True)
+    with np.errstate(invalid="ignore"):  # scipy reads scalings as whole numbers too, of a permutation that is not asked
+        balanced, (scaling, _) = matrix_balance(w, permute=False, separate=True)
     return LinearSystem(balanced, e / scaling[:, None], d.T * scaling)
 
 

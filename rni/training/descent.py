@@ -58,7 +58,7 @@ def train(
     saves itself first.
     """
     optimizer, loss = make(optimizer), _loss(loss)
-    learning_rate, schedule = rate_and_schedule(optimizer, loss, learning_rate, schedule, net.leak)
+    learning_rate, schedule = rate_and_schedule(net, optimizer, loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
     generator = generator or Generator()
     if generator.device.type != "cpu":
@@ -93,12 +93,12 @@ def _loss(loss: Loss | Callable[[Network], Tensor]) -> Loss:
 
 
 def rate_and_schedule(
-    optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None, leak: float = 1.0
+    net: Network, optimizer: Optimizer, loss: Loss, learning_rate: float | None, schedule: Schedule | None
 ) -> tuple[float, Schedule]:
-    """As given, or the optimizer's own for this loss; a rate that is given is constant unless told otherwise."""
+    """As given, or the optimizer's own for this network; a rate that is given is constant unless told otherwise."""
     if learning_rate is not None:
         return learning_rate, schedule or "constant"
-    own_rate, own_schedule = optimizer.defaults(loss, leak)
+    own_rate, own_schedule = optimizer.defaults(loss, net)
     return own_rate, schedule or own_schedule
 
 

@@ -15,10 +15,10 @@ from rni.network import Network
 class Optimizer(Protocol):
     """One step on the trained parameters, at a given learning rate; its memory as named tensors.
 
-    `defaults`: learning rate and schedule for a loss and a network of that leak, where they are left open.
+    `defaults`: learning rate and schedule for a loss and a network, where they are left open.
     """
 
-    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]: ...
+    def defaults(self, loss: Loss, net: Network) -> tuple[float, Schedule]: ...
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None: ...
 
@@ -30,9 +30,9 @@ class Optimizer(Protocol):
 class GradientDescent:
     r"""$W \leftarrow W - \eta\,\partial L/\partial W$, and the same for trained vectors."""
 
-    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]:
+    def defaults(self, loss: Loss, net: Network) -> tuple[float, Schedule]:
         """The outputs of one step have the leak as a factor, and their errors' curvature its square."""
-        return loss.rate() / leak**2, loss.schedule
+        return loss.rate() / net.leak**2, loss.schedule
 
     @torch.no_grad()
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
@@ -69,7 +69,7 @@ class Torch:
         self._last: dict[str, nn.Parameter] = {}
         self._restored: dict[str, Tensor] | None = None
 
-    def defaults(self, loss: Loss, leak: float) -> tuple[float, Schedule]:
+    def defaults(self, loss: Loss, net: Network) -> tuple[float, Schedule]:
         return self._rate, "constant"
 
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
@@ -131,7 +131,11 @@ class Adam(Torch):
     """Adam (Kingma & Ba 2015), torch's own, with its default moments."""
 
     def __init__(self):
-        super().__init__(torch.optim.Adam, lr=5e-4, fused=True)
+        super().__init__(torch.optim.Adam, fused=True)
+
+    def defaults(self, loss: Loss, net: Network) -> tuple[float, Schedule]:
+        """Each element of W, of the order 1 / n, moves by up to the rate; the cosine takes the noise out at the end."""
+        return 0.6 / net.neurons, "cosine"
 
 
 OPTIMIZERS: dict[str, type[GradientDescent] | type[Adam]] = {"sgd": GradientDescent, "adam": Adam}

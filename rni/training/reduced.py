@@ -77,7 +77,7 @@ def train_reduced(
     Trains the network in place and returns the losses, as `train` does; its weights become `LowRank`, of rank 2D.
     Callbacks get the whole network; a checkpoint keeps the small one.
     """
-    learning_rate, schedule = rate_and_schedule(GradientDescent(), loss, learning_rate, schedule)
+    learning_rate, schedule = rate_and_schedule(net, GradientDescent(), loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, "recurrent", schedule, stop_loss)
     reduction = reduced(net)
     weights = net.recurrent = reduction.weights()

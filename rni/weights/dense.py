@@ -61,9 +61,8 @@ class FullPart(WeightsPart):
     def require_memory(self, neurons: int, radius: float, size: int) -> None:
         """W is drawn in float64 and then copied to its precision; its eigenvalues need two copies more."""
         each = 24 if radius else 8 + size
-        most = isqrt(int(memory.available() / each))
         what = f"network.neurons: {neurons}, with {self.name} weights"
-        memory.require(each * neurons**2, what, f'up to {most}, or weights = "lowrank"')
+        memory.require(each * neurons**2, what, lambda free: f'up to {isqrt(int(free / each))}, or weights = "lowrank"')
 
 
 @WEIGHTS.add("dense")

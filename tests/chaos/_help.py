@@ -25,6 +25,13 @@ def reproduce(folder: Path, store: Path | None = None) -> list[str]:
     return ["reproduce", "chaos", *places]
 
 
+def sweep(folder: Path) -> list[str]:
+    """A small sweep in a folder: twelve runs, and what is measured of them."""
+    (folder / "base.toml").write_text(CONFIG)
+    fields = ["--over", "seed=0..3", "--over", "network.neurons=20,30,40", "--measure", "loss,steps@1,error,ratio"]
+    return ["sweep", str(folder / "base.toml"), *fields, "--store", str(folder / "store"), "--out", str(folder / "out")]
+
+
 def environment(**chaos: Any) -> dict[str, str]:
     root = str(Path(__file__).parents[2])
     return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": root} | {f"CHAOS_{k}": str(v) for k, v in chaos.items()}
@@ -68,8 +75,8 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """The bytes that must not depend on what happened: networks, their checksums, claims and measured numbers."""
-    wanted = {".safetensors", ".sha256", ".json", ".npz"}
+    """The bytes that must not depend on what happened: networks, their checksums, claims, tables, measured numbers."""
+    wanted = {".safetensors", ".sha256", ".json", ".npz", ".csv"}
     return {str(p.relative_to(folder)): p.read_bytes() for p in files(folder) if p.suffix in wanted}
 
 

@@ -5,13 +5,18 @@ A moment is an act on a file: a checkpoint, a network, a status, a page opened, 
 
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.chaos import _help
 
 KILLS = 20
-ACTS = {"train": {"parent": 100}, "reproduce": {"parent": 30, "worker": 100}}  # about as many as each of them has
+ACTS = {  # about as many as each of them has
+    "train": {"parent": 100},
+    "reproduce": {"parent": 30, "worker": 100},
+    "sweep": {"parent": 20, "worker": 100},
+}
+SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 
 
 def run(seed: int, folder: Path) -> list[tuple[str, int, int, str]]:
@@ -20,7 +25,12 @@ def run(seed: int, folder: Path) -> list[tuple[str, int, int, str]]:
 
 
 def disturbed(
-    name: str, make: Callable[[Path], list[str]], moments: random.Random, folder: Path
+    name: str,
+    make: Callable[[Path], list[str]],
+    moments: random.Random,
+    folder: Path,
+    wanted: int = KILLS,
+    signals: Sequence[signal.Signals] = SIGNALS,
 ) -> tuple[str, int, int, str]:
     """Kill until there were enough of them; whenever a command ends by itself, look at what it made and begin anew."""
     (folder / "whole").mkdir(parents=True)
@@ -29,18 +39,18 @@ def disturbed(
     expected = _help.results(folder / "whole")
     kills = failures = finished = 0
     remarks = []
-    while kills < KILLS or finished == 0:
+    while kills < wanted or finished == 0:
         place = folder / f"{finished}"
         place.mkdir(exist_ok=True)
         chaos = {}
-        if kills < KILLS:
+        if kills < wanted:
             marks = folder / f"struck-{kills}"
             marks.unlink(missing_ok=True)
             who = moments.choice([*ACTS[name]])
             chaos = {
                 "AT": moments.randrange(1, ACTS[name][who]),
                 "WHO": who,
-                "SIGNAL": int(moments.choice([signal.SIGKILL, signal.SIGTERM])),
+                "SIGNAL": int(moments.choice(signals)),
                 "FOLDER": place,
                 "STRUCK": marks,
             }

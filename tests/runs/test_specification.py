@@ -25,12 +25,13 @@ def test_every_field_but_the_decays_has_a_default():
 def test_learning_rate_and_schedule_that_are_left_open_are_the_optimizers_own():
     def chosen(**training):
         part = (specification := Specification.parse(MINIMAL | {"training": training})).training
-        return rate_and_schedule(make(part.optimizer), specification.loss(), part.learning_rate, part.schedule)
+        net, optimizer, loss = specification.build(), make(part.optimizer), specification.loss()
+        return rate_and_schedule(net, optimizer, loss, part.learning_rate, part.schedule)
 
     assert chosen() == (pytest.approx(2 / 27), "warmup")
     assert chosen(duration=10) == (pytest.approx(1e-3), "warmup")
     assert chosen(learning_rate=0.0185) == (0.0185, "constant")
-    assert chosen(optimizer="adam") == (5e-4, "constant")
+    assert chosen(optimizer="adam") == (pytest.approx(6e-4), "cosine")
     assert chosen(loss="proxy") == (0.05, "constant")
     assert chosen(loss="proxy", bounds=[10]) == (pytest.approx(0.003), "constant")
 

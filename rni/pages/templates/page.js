@@ -65,3 +65,43 @@ if (filters) {
   filters.hidden = false;
   apply();
 }
+
+// tables are sorted by a click on a heading
+for (const table of all("table.sortable")) {
+  const body = table.tBodies[0], headings = all("th", table.tHead);
+  const value = cell => cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
+  const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b
+    : typeof a === "number" ? -1 : typeof b === "number" ? 1 : a.localeCompare(b);  // numbers before what is missing
+  headings.forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = heading.textContent;
+    heading.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = heading.ariaSort === "ascending";
+      for (const each of headings) each.removeAttribute("aria-sort");
+      heading.ariaSort = down ? "descending" : "ascending";
+      const rows = [...body.rows].map(row => [value(row.cells[column]), row]);
+      rows.sort(([a], [b]) => down ? compare(b, a) : compare(a, b));
+      body.append(...rows.map(([, row]) => row));
+    });
+  });
+}
+
+// texts are copied by a click
+document.addEventListener("click", async event => {
+  const button = event.target.closest(".copy");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.text);
+  } catch {  // not allowed here: the old way
+    const area = document.createElement("textarea");
+    area.value = button.dataset.text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = "copy"; }, 2000);
+});

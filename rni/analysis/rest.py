@@ -1,0 +1,32 @@
+"""Where a network comes to rest without inputs."""
+
+from dataclasses import replace
+
+import torch
+
+from rni.exchange.vanilla import VanillaRNN
+
+LONGEST = 2000  # steps within which it should: those of the longest test
+SETTLED = 0.01  # of the way is left after half of them
+
+
+@torch.no_grad()
+def from_rest(net: VanillaRNN) -> VanillaRNN:
+    """The network started where it rests, if it comes to rest; else, and without leak or initial state, as it is.
+
+    A leaky network with biases takes many steps to get there, in which its outputs are not those of its inputs.
+    """
+    if net.initial is None and (net.leak == 1 or not bool(net.bias.any())):
+        return net
+    states, start = [], net.start(1)
+    state = start
+    for _ in range(LONGEST):
+        state, before = net.step(state), state
+        states.append(state)
+        if torch.equal(state, before):
+            break
+    way, left = (float((each - state).norm()) for each in (start, states[len(states) // 2]))
+    if not (way > 1e-6 * float(state.norm()) and left <= SETTLED * way):
+        return net
+    note = "tested from where it rests without inputs, to which it goes from its initial state"
+    return replace(net, initial=state[0], notes=(*net.notes, note))
