@@ -44,6 +44,10 @@ class Dynamics(Described):
     it bounds how fast a memory moves. leaves: the part of the states that leaves every bound; of the others, grows:
     get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is one.
     feedforward: W has no loop. random: W's singular values are those of independent random weights.
+
+    >>> found = rni.analyze(rni.design(rni.Integration(0.95), neurons=40).network).dynamics
+    >>> found.coordinates, len(found.fixed_points), round(found.retained[0], 1), found.feedforward
+    (1, 1, 0.6, False)
     """
 
     own_time: float
@@ -87,6 +91,10 @@ def dynamics(net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | 
     """Without inputs, from the states at which `inputs`, or white noise and bursts, leave the network.
 
     values: W's singular values, where they are known already.
+
+    >>> net = rni.VanillaRNN.of(rni.design(rni.Integration(0.95), neurons=40).network)
+    >>> print(str(rni.analysis.dynamics(net)).splitlines()[0])
+    fixed points: 1 attractor
     """
     reduced = latent(net)
     starts = visited(net, reduced, inputs, seed)

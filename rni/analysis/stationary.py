@@ -72,6 +72,10 @@ class FixedPoints(Described):
     latent (points, K): the same in the latent coordinates; eigenvalues (points, K), the largest first, of the step.
     found: how many were found, if more than are given here. spread: of the visited states about their mean. dt: the
     time of a step, where it is known.
+
+    >>> points = rni.fixed_points(rni.design(rni.Integration(0.95), neurons=40).network)
+    >>> len(points), points.states.shape, round(abs(points.eigenvalues[0, 0]), 4)
+    (1, (1, 40), 0.95)
     """
 
     points: tuple[Point, ...]
@@ -117,6 +121,10 @@ def fixed_points(
     constant: an input (channels,) that stays on, none by default. inputs: (batch, time, channels), after which the
     visited states are taken; N(0, 1) and bursts by default. Exact in the sense of float64: Newton's method goes on
     until rounding stops it.
+
+    >>> print(rni.fixed_points(rni.design(rni.Integration(0.95), neurons=40).network))
+    fixed points: 1 attractor
+      attractor: multipliers 0.95 (19.5 steps)
     """
     net = interpret(thing, activation)
     if not isinstance(net, VanillaRNN):

@@ -60,7 +60,7 @@ def judge(
     >>> held = rni.analysis.Memory(older=0.9, integrals=0.99)
     >>> errors = {"bursts": {200: [0.02], 2000: [0.03]}}
     >>> print(rni.analysis.judge(errors, decays=[0.99], memory=held, signals="outputs", fitted=False))
-    integrates: relative error 3 % at most, on bursts of 2000 steps
+    integrates: relative error 3 % at most, on bursts of 2000 steps; effective decays 0.99
     """
     shortest = {kind: max(by_duration[min(by_duration)]) for kind, by_duration in errors.items()}
     kind = max(shortest, key=lambda each: shortest[each])
