@@ -42,8 +42,8 @@ THEIRS = (
     "for sigmoids, which are (5, 0) on the proxy for D = 3 and 5"
 )
 SMALLER = (
-    "fewer sequences (32; 128 and 8 for ReLU and sigmoids of two channels) and points (32 and 64), evenly spread; "
-    "one or two trainings; fixed thresholds for sigmoids of two channels on the batch loss, which the authors train; on "
+    "fewer sequences (32; 128 and 8 for ReLU and sigmoids of two channels) and points (32 and 64), evenly spread; one "
+    "or two trainings; fixed thresholds for sigmoids of two channels on the batch loss, which the authors train; on "
     "the proxy, scale 1 instead of 2 for ReLU with D = 2, decay 0.8 instead of 0.995 for ReLU with D = 1"
 )
 FLATTER = (
