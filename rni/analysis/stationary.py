@@ -74,7 +74,7 @@ class FixedPoints(Described):
     time of a step, where it is known.
 
     >>> points = rni.fixed_points(rni.design(rni.Integration(0.95), neurons=40).network)
-    >>> len(points), points.states.shape, round(abs(points.eigenvalues[0, 0]), 4)
+    >>> len(points), points.states.shape, float(abs(points.eigenvalues[0, 0]).round(4))
     (1, (1, 40), 0.95)
     """
 
