@@ -225,7 +225,7 @@ def test_names_that_are_left_aside_are_shown_without_their_escapes():
 
 
 def test_a_file_that_unpacks_to_more_than_there_is_room_for_is_refused(tmp_path, monkeypatch):
-    np.savez_compressed(tmp_path / "bomb.npz", recurrent=np.zeros((1000, 1000)))
+    np.savez_compressed(tmp_path / "bomb.npz", recurrent=np.zeros((2000, 2000)))
     monkeypatch.setattr(memory, "available", lambda: 10**6)
     with pytest.raises(InputError, match=r"bomb\.npz: needs 0\.0 GB of memory"):
         foreign.read(tmp_path / "bomb.npz")

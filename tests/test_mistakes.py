@@ -190,7 +190,7 @@ rni analyze model.onnx
 rni analyze model.h5
     model.h5: an HDF5 file; allowed: NET.safetensors
 rni analyze data.mat
-    data.mat: a MATLAB file; allowed: NET.safetensors
+    data.mat: a damaged MATLAB file; allowed: MATLAB's version 5 or 7
 rni analyze net.safetensors --inputs three.npy
     three.npy: float64 of shape (5, 3); ... (time, 2)
 rni analyze net.safetensors --inputs nan.npy

@@ -90,14 +90,14 @@ def _matlab(path: Path) -> Loaded:
         size = sum(8 * prod(shape) for _, shape, _ in whosmat(path))
     except NotImplementedError:  # version 7.3 is HDF5
         raise InputError(f"{path}: of version 7.3; {allowed}") from None
-    except Exception as error:  # scipy raises whatever its reader stumbles on
-        raise InputError(f"{path}: can't be read ({type(error).__name__}); {allowed}") from None
+    except Exception:  # scipy raises whatever its reader stumbles on
+        raise InputError(f"{path}: a damaged MATLAB file; {allowed}") from None
     memory.require(size, str(path), "a smaller file")
     try:
         with warnings.catch_warnings(action="ignore"):
             loaded = loadmat(path)
-    except Exception as error:
-        raise InputError(f"{path}: can't be read ({type(error).__name__}); {allowed}") from None
+    except Exception:
+        raise InputError(f"{path}: a damaged MATLAB file; {allowed}") from None
     return Loaded({key: v for name, value in loaded.items() if name[:2] != "__" for key, v in _flat(name, value)})
 
 

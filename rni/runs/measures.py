@@ -33,7 +33,7 @@ from rni.threads import threads
 from rni.training.descent import Callback
 
 Watching = Callable[[Specification], AbstractContextManager[Callback]]
-OF_ANALYSIS = ("error", *(field.name for field in fields(Analysis) if field.name not in ("data", "notes")))
+OF_ANALYSIS = ("error", *(field.name for field in fields(Analysis) if field.name not in ("data", "dynamics", "notes")))
 
 
 class Source(NamedTuple):
