@@ -28,6 +28,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 myst_dmath_double_inline = True
+nb_execution_in_temp = True  # what pages save is not left beside them
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebooks")
 nb_execution_raise_on_error = True
