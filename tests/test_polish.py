@@ -79,3 +79,35 @@ def test_command_line_says_how_many_integrals_neurons_hold(rni_command):
     for wrong in (["--capacity"], ["--capacity", "--neurons", 0], ["--neurons", 5]):
         code, _, err = rni_command("theory", *wrong)
         assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_network_next_to_an_exact_one_has_a_bound_where_w_contracts():
+    task = rni.Integration([0.9, 0.8])
+    vectors, _ = torch.linalg.qr(torch.randn(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    exact = rni.design(task, 50, "linear", encoders=vectors, decoders=vectors).network
+    noise = torch.randn(50, 50, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    net = exact.changed(exact.recurrent.matrix().detach() + 1e-4 * noise)
+    polished = rni.polish(net)
+    bounds = torch.tensor(polished.trained_bounds(), dtype=torch.float64)
+    signs = torch.randn(200, 40, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64).sign()
+    x = signs.repeat_interleave(10, 1)
+    with torch.no_grad():
+        error = (net.outputs(x) - task.targets(x)).abs().amax((0, 1))
+    assert bool((error < bounds).all())
+    assert bool((bounds < 300 * error).all())
+    assert "of the network as it was: error below" in str(polished)
+
+
+def test_relu_networks_amplify_in_some_direction_so_that_there_is_no_such_bound():
+    polished = rni.polish(rni.design(rni.Integration(0.9), 60).network)
+    assert polished.norm > 1
+    assert polished.trained_bounds() == (torch.inf,)
+    assert "of the network as it was: no bound, as |W| = " in str(polished)
+
+
+def test_analyze_shows_the_way_to_an_exact_integrator(rni_command, tmp_path):
+    rni.save(rni.design(rni.Integration(0.9), 60).network, tmp_path / "net.safetensors")
+    code, out, _ = rni_command("analyze", tmp_path / "net.safetensors", "--exact")
+    assert code == 0
+    assert "next to it, an exact integrator:" in out
+    assert "W moved by" in out

@@ -40,6 +40,7 @@ def analyze(
     decays: Annotated[str | None, typer.Option(help="What it should integrate, e.g. 0.95 0.9, if not fitted.")] = None,
     scales: Scales = None,
     disturbed: Annotated[bool, typer.Option("--robustness", help="Of NET.safetensors: errors when disturbed.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Of NET.safetensors: the way to an exact integrator.")] = False,
 ) -> None:
     """Examine any vanilla RNN, or recorded activity: what it integrates, how well and how long, and how it codes it.
 
@@ -50,8 +51,9 @@ def analyze(
     channels). What a file does not say is given by --leak, --form, --activation, or assumed, and then said.
     """
     require_kind(what, KINDS, "NET.safetensors, a .pt state dict, .npz or .mat arrays")
-    if disturbed and what.suffix != ".safetensors":
-        raise InputError(f"--robustness: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
+    for flag, asked in (("--robustness", disturbed), ("--exact", exact)):
+        if asked and what.suffix != ".safetensors":
+            raise InputError(f"{flag}: with {str(what)!r}; allowed: with a network file of ours, NET.safetensors")
     if scales is not None and decays is None:
         raise InputError("--scales: given without --decays; allowed: both")
     if out is not None:
@@ -89,6 +91,11 @@ def analyze(
         from rni.exchange import native
 
         print(robustness(native.load(what)), file=sys.stderr if json else sys.stdout)
+    if exact:
+        from rni.designs import polish
+        from rni.exchange import native
+
+        print(f"next to it, an exact integrator:\n{polish(native.load(what))}", file=sys.stderr if json else sys.stdout)
 
 
 def _pairs(text: str) -> dict[str, str]:

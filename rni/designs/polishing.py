@@ -13,7 +13,7 @@ from torch import Tensor
 from rni.accuracy import relative_error
 from rni.activation import HOMOGENEOUS
 from rni.described import Described, numbers
-from rni.designs.certificate import Certificate, certify
+from rni.designs.certificate import MARGIN, Certificate, certify
 from rni.designs.currents import least_norm
 from rni.designs.relu import currents_on_axes, right_conditions
 from rni.errors import InputError
@@ -30,7 +30,7 @@ class Polished(Described):
 
     distance: $|W' - W| / |W|$ (Frobenius); of it, bulk: the part of W that has nothing to do with its currents L,
     $|W - LM^\dagger| / |W|$, and currents: $|L' - L| / |L|$. before, after: relative errors by channel over `duration`
-    steps of white noise.
+    steps of white noise. norm, moved: largest singular values of W and of W' - W.
 
     >>> net = rni.design(rni.Integration(0.9), neurons=40).network
     >>> rni.polish(net).distance < 1e-9  # it was exact before
@@ -44,6 +44,8 @@ class Polished(Described):
     before: tuple[float, ...]
     after: tuple[float, ...]
     duration: int
+    norm: float
+    moved: float
 
     def lines(self) -> Iterator[str]:
         net = self.network
@@ -53,10 +55,35 @@ class Polished(Described):
         yield f"W moved by {self.distance:.3g} of its norm: bulk {self.bulk:.3g}, currents by {self.currents:.3g}"
         if max(net.task.decays) < 1:
             yield f"for any duration: {self.certificate()}"
+            bounds = "  ".join(f"{bound:.2g}" for bound in self.trained_bounds())
+            known = (
+                f"error below {bounds} for inputs up to 1" if self.norm < 1 else f"no bound, as |W| = {self.norm:.3g}"
+            )
+            yield f"for any duration, of the network as it was: {known}"
 
     def certificate(self) -> Certificate:
         """The bound on the error of the polished network, for sequences of any length."""
         return certify(self.network)
+
+    def trained_bounds(self) -> tuple[float, ...]:
+        r"""On the error of the network as it was, for inputs up to 1 and any duration, up to rounding; or infinite.
+
+        Its states are off those $h'$ of the exact one by $|W|$ times what they were, and $|W' - W|\,|h' + Ex|$:
+        $\epsilon \le |W' - W|\,(|L'||z| + |E||x|) / (1 - |W|)$ at most, if $|W| < 1$ (spectral norms), and outputs by
+        $|d|\,\epsilon$ more than those of the exact one.
+        """
+        net = self.network
+        if self.norm >= 1 or max(net.task.decays) == 1:
+            return (torch.inf,) * net.channels
+        factors = net.recurrent.factors()
+        assert factors is not None
+        left = (factors[0] @ (factors[1].T @ net.encoders)).detach()
+        decays = left.new_tensor(net.task.undamped(net.leak).decays)
+        largest = torch.linalg.matrix_norm(left, 2) * MARGIN * (1 / (1 - decays)).norm()
+        driven = torch.linalg.matrix_norm(net.encoders.detach(), 2) * net.channels**0.5
+        off = self.moved * (largest + driven) / (1 - self.norm)
+        exact = left.new_tensor(self.certificate().bounds)
+        return tuple((exact + net.decoders.detach().norm(dim=0) * off).tolist())
 
 
 @torch.no_grad()
@@ -95,7 +122,8 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
     x = white_noise(8, duration, net.channels, torch.Generator().manual_seed(seed))
     before, after = (tuple(relative_error(each, x).tolist()) for each in (net, exact))
     bulk, currents = float((w - left @ right.T).norm() / w.norm()), float((near - left).norm() / left.norm())
-    return Polished(exact, distance / float(w.norm()), bulk, currents, before, after, duration)
+    norms = (float(torch.linalg.matrix_norm(part, 2)) for part in (w, near @ moved.T - w))
+    return Polished(exact, distance / float(w.norm()), bulk, currents, before, after, duration, *norms)
 
 
 def _candidates(
