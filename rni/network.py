@@ -6,6 +6,7 @@ With a leak $\alpha < 1$, beyond the paper: $h_t = (1-\alpha)\,h_{t-1} + \alpha 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -77,9 +78,11 @@ class Network(nn.Module):
 
     def cast(self, name: str, values: Tensor) -> Tensor:
         """Real numbers of any kind in the precision and on the device of the network."""
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+            values = torch.as_tensor(values)
         if not isinstance(values, Tensor) or values.is_complex():
             found = str(values.dtype) if isinstance(values, Tensor) else type(values).__name__
-            raise InputError(f"{name}: {found}; allowed: a tensor of real numbers")
+            raise InputError(f"{name}: {found}; allowed: a tensor or an array of real numbers")
         return values.to(self.encoders)
 
     def __repr__(self) -> str:

@@ -83,8 +83,9 @@ def test_inputs_and_first_states_of_any_kind_are_cast_to_the_precision_of_the_ne
     for use in (net.outputs, net.currents, lambda *given: net(*given)[0]):
         assert torch.equal(use(x), use(x.double()))
         assert torch.equal(use(x, start), use(x.double(), start.double()))
-        for wrong in (x.numpy(), x.to(torch.complex64)):
-            with pytest.raises(InputError, match=r"inputs: .*; allowed: a tensor of real numbers"):
+        assert torch.equal(use(x.numpy()), use(x))
+        for wrong in (x.tolist(), x.numpy().astype(complex), x.to(torch.complex64)):
+            with pytest.raises(InputError, match=r"inputs: .*; allowed: a tensor or an array of real numbers"):
                 use(wrong)
 
 

@@ -1,5 +1,6 @@
 """What users bring along: inputs, losses and activations of their own."""
 
+import json
 import re
 
 import pytest
@@ -131,3 +132,19 @@ def test_a_network_says_what_it_is():
 def test_a_file_has_its_losses(tmp_path):
     rni.save(network(), tmp_path / "net.safetensors", losses=[2.0, 1.0])
     assert rni.read(tmp_path / "net.safetensors").losses == [2.0, 1.0]
+
+
+def test_an_analysis_is_asked_for_saved_and_drawn_in_python(tmp_path):
+    net = rni.design(rni.Integration([0.9, 0.8]), 40).network
+    rnn, readout = net.to_torch()
+    found = rni.analyze((rnn, readout), decays=[0.9, 0.8])
+    assert found.verdict.kind == "integrates"
+    found.save(tmp_path / "page.html")
+    found.save(tmp_path / "numbers.json")
+    assert "<svg" in (tmp_path / "page.html").read_text() or "<img" in (tmp_path / "page.html").read_text()
+    assert json.loads((tmp_path / "numbers.json").read_text())["decays"] == [0.9, 0.8]
+    assert len(found.plot().axes) == 2
+    with pytest.raises(rni.InputError, match=r"allowed: a name that ends in .html or .json"):
+        found.save(tmp_path / "page.pdf")
+    with pytest.raises(rni.InputError, match="decays, scales: with a task, or scales alone"):
+        rni.analyze(net, scales=[1.0, 1.0])

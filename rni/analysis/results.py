@@ -5,13 +5,19 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.verdict import Verdict, percent
+from rni.atomic import write_atomically
 from rni.described import Described, numbers
+from rni.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +43,18 @@ class _Result(Described):
     def to_json(self) -> str:
         """All but the arrays; what is not finite is null."""
         return json.dumps(_plain(asdict(self)), indent=2)
+
+    def save(self, path: str | Path) -> None:
+        """As a page with figures, PAGE.html, or as numbers, NUMBERS.json."""
+        path = Path(path)
+        if path.suffix == ".json":
+            write_atomically(path, f"{self.to_json()}\n".encode())
+        elif path.suffix == ".html":
+            from rni.pages.analysis import write_page
+
+            write_page(self, path, path.stem)
+        else:
+            raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .html or .json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +151,18 @@ class Analysis(_Result):
         if math.isfinite(self.linearity):
             yield f"currents linear in the integrals: {percent(self.linearity)} of the variance"
         yield from self.dynamics.lines()
+
+    def plot(self) -> "Figure":
+        """Outputs against integrals on a test sequence, and singular values, as a matplotlib figure."""
+        from matplotlib.figure import Figure
+
+        from rni import plot
+
+        figure = Figure(figsize=(9, 3), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=[2, 1])
+        plot.outputs(self.data["outputs"], self.data["targets"], left)
+        plot.spectrum(self.singular_values, self.outliers, right)
+        return figure
 
 
 @dataclass(frozen=True, kw_only=True)

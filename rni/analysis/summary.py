@@ -1,7 +1,7 @@
 """The standard examination of an integrator, or of recorded activity, in one value."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Unpack, overload
 
@@ -41,6 +41,8 @@ def analyze(
     thing: Network | VanillaRNN | nn.Module | tuple[nn.Module, nn.Linear],
     *,
     task: Integration | None = None,
+    decays: Sequence[float] | float | None = None,
+    scales: Sequence[float] | float | None = None,
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
@@ -51,6 +53,8 @@ def analyze(
     thing: Recording | Mapping[str, Any] | list[np.ndarray],
     *,
     task: Integration | None = None,
+    decays: Sequence[float] | float | None = None,
+    scales: Sequence[float] | float | None = None,
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
@@ -61,6 +65,8 @@ def analyze(
     thing: Foreign,
     *,
     task: Integration | None = None,
+    decays: Sequence[float] | float | None = None,
+    scales: Sequence[float] | float | None = None,
     inputs: Tensor | np.ndarray | None = None,
     activation: str | Activation | None = None,
     seed: int = 0,
@@ -69,9 +75,9 @@ def analyze(
     """Examine a network on test sequences of each kind, of 200 and of 2000 steps, or on `inputs`; or a recording.
 
     thing: a `Network`, a `torch.nn.RNN` or a module with one in it, (RNN, Linear), a state dict, a dict of arrays
-    (see `rni.exchange.foreign`). task: what it should integrate, where it doesn't say itself. inputs: (batch, time,
-    channels), of the size that the network was made for, if N(0, 1) is not. activation, reading: what a state dict or
-    arrays do not say, see `rni.exchange.foreign.Reading`.
+    (see `rni.exchange.foreign`). task, or decays and scales: what it should integrate, where it doesn't say itself.
+    inputs: (batch, time, channels), of the size that the network was made for, if N(0, 1) is not. activation, reading:
+    what a state dict or arrays do not say, see `rni.exchange.foreign.Reading`.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
 
@@ -82,6 +88,12 @@ def analyze(
     >>> rni.analyze(net).verdict.kind
     'integrates'
     """
+    if decays is not None or scales is not None:
+        if task is not None or decays is None:
+            raise InputError(
+                "decays, scales: with a task, or scales alone; allowed: a task, or decays with scales or not"
+            )
+        task = Integration(decays, scales)
     given = interpret(thing, activation, **reading)
     if isinstance(given, Recording):
         if task is not None or inputs is not None:
