@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rni.atomic import alive, me, write_atomically
+from rni.atomic import alive, me, remove_left_over, write_atomically
 from rni.errors import InputError
 from rni.runs.store import Store
 
@@ -155,7 +155,8 @@ def statuses(root: Path) -> list[Status]:
 
 
 def remove_stale(root: Path) -> None:
-    """Forget what workers that are dead were doing."""
+    """Forget what workers that are dead were doing, and writing."""
+    remove_left_over(root / "status")
     for path in (root / "status").glob("*"):
         with suppress(OSError):  # another user's, or gone
             if not alive(path.stem, path):

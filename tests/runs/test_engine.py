@@ -275,6 +275,8 @@ def test_what_dead_workers_were_doing_is_not_shown_and_then_forgotten(tmp_path):
         (tmp_path / "status" / f"{host}-{finished.pid}-1.json").write_bytes(mine.read_bytes())
         (tmp_path / "status" / "elsewhere-1-1.json").write_bytes(mine.read_bytes())
         os.utime(tmp_path / "status" / "elsewhere-1-1.json", (0, 0))
+        who = f"{host}-{finished.pid}-1"
+        (tmp_path / "status" / f".{who}.sign.{who}.part").touch()  # killed while it was written
         assert [s.path for s in progress.RunsProgress(SEVERAL, tmp_path).running()] == [mine]
         remove_stale(tmp_path)
         assert list((tmp_path / "status").iterdir()) == [mine]
