@@ -76,7 +76,7 @@ class Network(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.encoders.dtype
 
-    def cast(self, name: str, values: Tensor) -> Tensor:
+    def cast(self, name: str, values: Tensor | np.ndarray) -> Tensor:
         """Real numbers of any kind in the precision and on the device of the network."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
             values = torch.as_tensor(values)

@@ -49,7 +49,7 @@ class _Result(Described):
         path = Path(path)
         if path.suffix == ".json":
             write_atomically(path, f"{self.to_json()}\n".encode())
-        elif path.suffix == ".html":
+        elif path.suffix == ".html" and isinstance(self, Analysis | RecordingAnalysis):
             from rni.pages.analysis import write_page
 
             write_page(self, path, path.stem)
