@@ -36,7 +36,7 @@ def outputs(outputs: Any, targets: Any, axis: Axes | None = None) -> Axes:
     _require("outputs, targets", y.shape == wanted.shape, (y, wanted), "the same, (time, channels)")
     axis = _axis(axis)
     for c in range(y.shape[1]):
-        axis.plot(wanted[:, c], color=TARGET, linewidth=3, label="integral" if c == 0 else None)
+        axis.plot(wanted[:, c], color=colour(c), alpha=0.35, linewidth=4, label="integral, broad" if c == 0 else None)
         axis.plot(y[:, c], color=colour(c), linewidth=1.2, label=f"output {c + 1}" if y.shape[1] > 1 else "output")
     axis.set(xlabel="time step $t$", ylabel=r"$y_c$, $\bar{y}_c$")
     legend(axis)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rni.analysis.behaviour import Dynamics
-from rni.analysis.verdict import Verdict, percent
+from rni.analysis.verdict import GOOD, Verdict, percent
 from rni.atomic import write_atomically
 from rni.described import Described, numbers
 from rni.errors import InputError
@@ -126,9 +126,10 @@ class Analysis(_Result):
 
     def numbers(self) -> Iterator[str]:
         yield f"{self.neurons} neurons, {self.step}, decays {numbers(self.decays)}"
+        good = f"(good: below {percent(GOOD)})"
         for kind, errors in self.errors.items():
             for duration, by_channel in errors.items():
-                yield f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}"
+                yield f"relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))} {good}"
         durations = (
             f"{t} or more" if t == self.tested else f"{t} ({kind})"
             for t, kind in zip(self.durations, self.limits, strict=True)
@@ -140,16 +141,17 @@ class Analysis(_Result):
             yield f"time constants of them {self.unit}: {numbers(self.times)}"
         if self.fitted_scales is not None:
             yield f"effective scales: {numbers(self.fitted_scales)}"
-        yield f"singular values: {numbers(self.singular_values)} ... ({self.outliers} stand out)"
+        channels = len(self.decays)
+        yield f"singular values: {numbers(self.singular_values)} ... ({self.outliers} stand out; good: {channels})"
         if math.isfinite(self.ratio):
-            by_chance = f"(by chance {self.null_ratio:.3g})"
+            by_chance = f"(good: below 0.05; by chance {self.null_ratio:.3g})"
             yield f"currents outside / inside {self.dimension} dimensions: r = {self.ratio:.3g} {by_chance}"
         if math.isfinite(self.participation):
-            effective = f"(effective number {self.participation:.3g})"
+            effective = f"(effective number {self.participation:.3g}; good: {channels})"
             ratio = f"r = {self.principal_ratio:.3g} for the first {self.dimension}"
             yield f"principal components of the currents: {self.components} for 99 % {effective}; {ratio}"
         if math.isfinite(self.linearity):
-            yield f"currents linear in the integrals: {percent(self.linearity)} of the variance"
+            yield f"currents linear in the integrals: {percent(self.linearity)} of the variance (good: above 99 %)"
         yield from self.dynamics.lines()
 
     def plot(self) -> "Figure":
@@ -204,7 +206,7 @@ class RecordingAnalysis(_Result):
         shares = "  ".join(map(percent, self.shares))
         yield f"variance that each integral adds: {shares} (by chance {percent(self.chance)})"
         yield f"variance explained by integrals and present inputs: {percent(self.explained)}"
-        errors = "  ".join(map(percent, self.errors))
+        errors = f"{'  '.join(map(percent, self.errors))} (good: below {percent(GOOD)}; by chance 100 %)"
         yield f"relative error of the integrals, read out of held-out activity: {errors}"
         effective = f"(effective number {self.participation:.3g})"
         yield f"principal components of the activity: {self.components} for 99 % {effective}"

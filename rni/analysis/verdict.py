@@ -13,6 +13,8 @@ from rni.analysis.visited import LASTING, SOON
 Kind = Literal["integrates", "remembers", "decides", "oscillates", "forgets", "none"]
 
 TOLERANCE = 0.1  # relative error up to which a network counts as integrating
+GOOD = 0.02  # relative error of a well trained network
+ROUNDING = 1e-6  # below it, a percentage needs an exponent, and the number is shown itself
 OLD = 0.1  # part of what is held that must be older than two steps: less, and the inputs are forgotten
 MOST = 0.5  # part of what is remembered that must be in the integrals, where their decays are fitted
 GROWTH = 1e3  # from the beginning to the end of a sequence: more, and the network runs away
@@ -172,5 +174,7 @@ def forgotten(decay: float, recent: int = RECENT) -> bool:
 
 
 def percent(part: float) -> str:
-    """A part as people read it; – for what there is not."""
-    return "–" if math.isnan(part) else f"{100 * part:.4g} %"
+    """A part as people read it; – for what there is not, and rounding as the number that it is, 1e-14."""
+    if math.isnan(part):
+        return "–"
+    return f"{part:.0e}" if 0 < abs(part) < ROUNDING else f"{100 * part:.4g} %"

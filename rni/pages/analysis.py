@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +16,16 @@ from rni import __version__, plot
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.stationary import Point
-from rni.analysis.verdict import TOLERANCE, percent
+from rni.analysis.verdict import GOOD, TOLERANCE, percent
 from rni.atomic import write_atomically
-from rni.pages.style import CHANNELS, TARGET, legend, panels
+from rni.pages.style import CHANNELS, TARGET, described, legend, panels
 from rni.pages.template import number, template
 
 POINTS = 3000  # at most, in a scatter plot
 TINY = 1e-300  # so that nothing is divided by 0
 SPECTRUM = 40  # singular values and components shown
 LARGEST = 1e9  # relative error shown
-SHOWN = 3  # channels or coordinates, where each takes a panel
+SHOWN = 3  # fixed points whose eigenvalues are drawn
 LISTED, SLOWEST = 8, 2  # fixed points, and modes of each
 MARKERS = {  # size, edge, face
     "attractor": (7, "black", "black"),
@@ -40,13 +41,13 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Section(NamedTuple):
-    """Panels, embedded one by one so that a narrow page can stack them, and what they show, with LaTeX in dollars.
+    """Panels, embedded one by one so that a narrow page can stack them, each with what is seen in it, in words.
 
-    rows: of a table below, with its columns.
+    caption: what they show, with LaTeX in dollars. rows: of a table below, with its columns.
     """
 
     title: str
-    images: list[str]
+    images: list[tuple[str, str]]
     caption: str
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
@@ -88,10 +89,16 @@ def _network(analysis: Analysis) -> dict[str, Any]:
     return {
         "subject": f"{analysis.neurons} neurons, {analysis.step}, readout {analysis.readout}.",
         "tiles": [
-            (percent(float(np.max([analysis.errors[kind][steps] for kind, steps in tests]))), "largest relative error"),
+            (
+                percent(float(np.max([analysis.errors[kind][steps] for kind, steps in tests]))),
+                f"largest relative error; good: below {percent(GOOD)}",
+            ),
             (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {percent(TOLERANCE)}"),
-            (_known(analysis.ratio), f"currents outside / inside {analysis.dimension} dimensions, $r$"),
-            (percent(analysis.linearity), "of the currents' variance linear in the integrals"),
+            (
+                _known(analysis.ratio),
+                f"currents outside / inside {analysis.dimension} dimensions, $r$; good: below 0.05",
+            ),
+            (percent(analysis.linearity), "of the currents' variance linear in the integrals; good: above 99 %"),
         ],
         "columns": list(columns),
         "rows": list(zip(*columns.values(), strict=True)),
@@ -260,7 +267,7 @@ def _finite(value: float) -> str:
 
 
 def _linearity(data: Arrays, signals: str, linearity: float) -> Section:
-    axes = _panels(min(data["coordinates"].shape[1], SHOWN))
+    axes = _panels(data["coordinates"].shape[1])
     chosen = slice(None, None, len(data["coordinates"]) // POINTS + 1)
     for c, axis in enumerate(axes):
         predicted, coordinate = (data[name][chosen, c] for name in ("predicted", "coordinates"))
@@ -306,19 +313,20 @@ def _panels(count: int) -> list[Axes]:
     """As many drawings of one panel each, lettered where there are several."""
     axes = [panels(1, width=5.0, height=3.6)[1][0] for _ in range(count)]
     if count > 1:
-        for letter, axis in zip("ABC", axes, strict=False):
+        for letter, axis in zip(ascii_uppercase, axes, strict=False):
             axis.set_title(letter, loc="left", fontweight="bold")
     return axes
 
 
-def _embedded(axes: Sequence[Axes]) -> list[str]:
+def _embedded(axes: Sequence[Axes]) -> list[tuple[str, str]]:
     images = []
     for axis in axes:
         buffer = io.BytesIO()
         drawing = axis.figure
         assert isinstance(drawing, Drawing)
         drawing.savefig(buffer, format="svg", metadata={"Date": None})
-        images.append("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode())
+        source = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
+        images.append((source, described(drawing.axes)))
     return images
 
 

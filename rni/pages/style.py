@@ -1,11 +1,15 @@
 """One look for all figures: colours that stay apart for every kind of colour vision, light frames."""
 
-from typing import Any
+import html
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.transforms import Bbox
 
 # Okabe and Ito's palette. Channels and populations keep their colour through the whole report.
 CHANNELS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
@@ -43,3 +47,68 @@ def legend(axis: Axes, columns: int = 1) -> None:
 def colours(name: str, count: int) -> list[Any]:
     """Colours along a map, for an ordered family of curves; without its lightest end."""
     return list(colormaps[name](np.linspace(0, 0.9, count)))
+
+
+class Picture(NamedTuple):
+    """How a drawing stands on a page: what is seen in it, in words; its width and height; its panels, for a narrow one.
+
+    In pixels of the style sheet; panels are (left, top, width, height).
+    """
+
+    seen: str
+    size: tuple[float, float]
+    panels: list[tuple[float, float, float, float]]
+
+
+def picture(drawing: Drawing) -> Picture:
+    width, height = map(float, 96 * drawing.get_size_inches())
+    return Picture(described(drawing.axes), (width, height), _parts(drawing, width, height))
+
+
+def described(axes: Iterable[Axes]) -> str:
+    """For those who do not see a drawing: what is drawn against what in each panel, and the names of the curves."""
+    return " ".join(filter(None, map(_described, axes)))
+
+
+def _described(axis: Axes) -> str:
+    across, up = ((each.get_label_text(), each.get_scale() == "log") for each in (axis.xaxis, axis.yaxis))
+    across, up = (f"{text}{' (logarithmic)' if text and log else ''}" for text, log in (across, up))
+    if axis.get_label() == "<colorbar>":
+        return _in_words(f"Colours: {up or across}.") if up or across else ""
+    name = ", ".join(filter(None, (axis.get_title("left"), axis.get_title())))
+    drawn = " against ".join(filter(None, (up, across)))
+    curves = "; ".join(dict.fromkeys(axis.get_legend_handles_labels()[1]))
+    text = ": ".join(filter(None, (name, drawn, curves)))
+    return _in_words(f"{text}.") if len(text) > 1 else ""
+
+
+def _in_words(text: str) -> str:
+    r"""Text without LaTeX: `$\sigma_k$ of $\bar{y}$` as `σ_k of y`."""
+    text = re.sub(r"\\(bar|hat|mathrm)\b", "", text)
+    text = re.sub(r"\\([A-Za-z]+)", lambda command: html.unescape(f"&{command[1]};").strip("&;"), text)
+    return " ".join(re.sub(r"[${}\\]", "", text).split())
+
+
+def _parts(drawing: Drawing, width: float, height: float) -> list[tuple[float, float, float, float]]:
+    """Legends of the whole, then panels: with their colour bars, and with what overlaps them, as insets do."""
+    drawing.draw_without_rendering()
+    bars = {axis: [each.colorbar.ax for each in axis.get_children() if _barred(each)] for axis in drawing.axes}
+    boxes: list[Bbox] = []
+    for axis in (axis for axis in drawing.axes if axis.get_label() != "<colorbar>"):
+        box = Bbox.union([part for each in (axis, *bars[axis]) if (part := each.get_tightbbox()) is not None])
+        inside = [each for each in boxes if _overlap(each, box) > 0.5]
+        boxes = [each for each in boxes if each not in inside] + [Bbox.union([box, *inside])]
+    boxes = [legend.get_tightbbox() for legend in drawing.legends] + boxes
+    ends = [width, height, width, height]
+    cut = [np.clip(96 / drawing.dpi * box.padded(8).extents, 0, ends).tolist() for box in boxes]
+    return [(left, height - top, right - left, top - bottom) for left, bottom, right, top in cut]
+
+
+def _barred(artist: Any) -> bool:
+    return getattr(artist, "colorbar", None) is not None
+
+
+def _overlap(one: Bbox, other: Bbox) -> float:
+    """Of the smaller of the two."""
+    common = Bbox.intersection(one, other)
+    return 0.0 if common is None else common.width * common.height / min(b.width * b.height for b in (one, other))

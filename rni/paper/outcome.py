@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from rni.pages.style import Picture
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured
 from rni.runs.specification import Specification
@@ -11,13 +12,15 @@ from rni.runs.specification import Specification
 class Outcome:
     """What became of a figure: its measurements and claims, or the reason why there are none.
 
-    `training` has the seconds of the runs that no figure before it asked for, `seconds` those of measuring.
+    `picture` says how its drawing stands on a page. `training` has the seconds of the runs that no figure before it
+    asked for, `seconds` those of measuring.
     """
 
     figure: Figure
     specifications: list[Specification]
     measured: Measured = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
+    picture: Picture | None = None
     training: float = 0.0
     seconds: float = 0.0
     failure: str = ""

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 
 from rni.atomic import require_writable_folder, said, write_atomically
 from rni.errors import InputError, nearest
+from rni.pages.style import picture
 from rni.paper import figures
 from rni.paper.figure import Figure, Measured, Profile
 from rni.paper.outcome import Outcome
@@ -41,6 +43,7 @@ def all_figures() -> dict[str, Figure]:
 def chosen_figures(ids: Sequence[str]) -> list[Figure]:
     """The figures of the given ids, or all of them."""
     known = all_figures()
+    ids = [name for text in ids for name in text.replace(",", " ").split()]
     for name in ids:
         if name not in known:
             raise InputError(f"{name}: no such figure; allowed: {', '.join(known)}{nearest(name, known)}")
@@ -164,10 +167,12 @@ def _measure_together(
 def write_figure(outcome: Outcome, folder: Path) -> None:
     """The drawing as PNG and SVG and its numbers as NPZ, each written whole."""
     drawing = outcome.figure.draw(outcome.measured)
+    outcome.picture = picture(drawing)
     for kind in ("png", "svg"):
         buffer = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        drawing.savefig(buffer, format=kind, metadata=metadata)
+        with rc_context({"svg.hashsalt": outcome.figure.id}):  # the same names within the file each time
+            drawing.savefig(buffer, format=kind, metadata=metadata)
         write_atomically(folder / f"{outcome.figure.id}.{kind}", buffer.getvalue())
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **dict[str, Any](outcome.measured))

@@ -1,3 +1,4 @@
+import base64
 import json
 import re
 from html.parser import HTMLParser
@@ -7,11 +8,12 @@ import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
 
+from rni.pages.style import panels, picture
 from rni.pages.template import number, with_math
 from rni.paper.claims import Claim, tally
 from rni.paper.figure import PROFILES
 from rni.paper.outcome import Outcome
-from rni.paper.report import write_report
+from rni.paper.report import PAPER, write_report
 from rni.paper.reproduce import all_figures, circumstances, judge, write_claims, write_figure
 
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium")
@@ -51,10 +53,35 @@ def report(tmp_path_factory):
 
 def test_the_page_needs_nothing_from_elsewhere(report):
     page = report.read_text()
-    assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)
-    assert 'src="data:image/png;base64,' in page
+    assert re.findall(r'(?:src|href)="((?:https?:)?//[^"]*)', page) == [PAPER]  # a link, not a part of the page
     assert "run failed: it diverged" in page
     assert "<math" in page
+
+
+def test_a_figure_is_embedded_as_its_smaller_file(report):
+    (embedded,) = re.findall(r'<img src="data:image/[a-z+]+;base64,([^"]+)', report.read_text())
+    kinds = [(report.parent / f"fig1.{kind}").read_bytes() for kind in ("png", "svg")]
+    assert base64.b64decode(embedded) == min(kinds, key=len)
+
+
+def test_who_does_not_see_a_figure_is_told_what_is_drawn(report):
+    (image,) = [attributes for tag, attributes in Tags(report.read_text()).found if tag == "img" and attributes["alt"]]
+    assert image["alt"] == (
+        "Figure 1, Network and task. B: inputs x_t (bars), integrals y_t against time step t: "
+        "y_1, γ_1 = 0.95; y_2, γ_2 = 0.8."
+    )
+
+
+def test_a_panel_keeps_its_colour_bar_and_its_inset():
+    drawing, axes = panels(2)
+    bars = [drawing.colorbar(axis.imshow([[0, 1]]), ax=axis, label="$W_{ij}$").ax for axis in axes]
+    axes[0].inset_axes([0.5, 0.5, 0.4, 0.4])
+    shown = picture(drawing)
+    assert len(shown.panels) == 2
+    for (left, _, width, _), bar in zip(shown.panels, bars, strict=True):
+        box = bar.get_tightbbox()
+        assert left < 96 / drawing.dpi * box.x0 < 96 / drawing.dpi * box.x1 <= left + width
+    assert shown.seen.count("Colours: W_ij.") == 2
 
 
 def test_claims_and_numbers_stand_beside_the_page(report):
@@ -99,7 +126,7 @@ def test_the_same_measurements_give_the_same_files(report, tmp_path):
     figure = all_figures()["fig1"]
     again = Outcome(figure, [], figure.measure({}, PROFILES["quick"]))
     write_figure(again, tmp_path)
-    for kind in ("png", "npz"):
+    for kind in ("png", "svg", "npz"):
         assert (tmp_path / f"fig1.{kind}").read_bytes() == (report.parent / f"fig1.{kind}").read_bytes()
 
 
@@ -183,11 +210,12 @@ def browser(tmp_path_factory):
 MEASURE = """(() => {
   const page = document.documentElement;
   const images = [...document.querySelectorAll("figure img")];
-  const inside = [...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll, pre, math"));
+  const wide = i => i.width || i.parentElement.querySelector(".stack").clientWidth;
+  const inside = [...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll, pre, math, svg"));
   return {
     overflow: page.scrollWidth - page.clientWidth,
     images: images.length,
-    shown: images.filter(i => i.complete && i.naturalWidth > 0 && i.width > 0).length,
+    shown: images.filter(i => i.complete && i.naturalWidth > 0 && wide(i) > 0).length,
     widest: Math.max(...inside.map(e => e.getBoundingClientRect().right)) - page.clientWidth,
   };
 })()"""
@@ -202,6 +230,37 @@ def test_every_figure_shows_and_nothing_overflows_in_a_browser(browser, report, 
     assert measured["overflow"] <= 0
     assert measured["widest"] <= 1
     assert not browser.problems  # above all: nothing that the page's own policy forbids
+
+
+PANELS = """[...document.querySelectorAll("#fig1 .stack svg")].map(e => e.getBoundingClientRect())
+  .map(({ top, bottom, width }) => ({ top, bottom, width }))"""
+
+
+@in_browser
+def test_panels_stack_on_a_phone(browser, report):
+    browser.open(report, 390, phone=True)
+    first, second = browser.evaluate(PANELS)
+    assert first["bottom"] <= second["top"]
+    assert min(first["width"], second["width"]) > 300
+    assert browser.evaluate("document.querySelector('#fig1 img').alt === document.querySelector('.stack').ariaLabel")
+    browser.open(report)
+    assert browser.evaluate(PANELS) == []
+
+
+@in_browser
+def test_figures_turn_dark_with_the_page_and_are_printed_as_drawn(browser, report):
+    shown = "getComputedStyle(document.querySelector('figure img')).filter"
+    for dark in (False, True):
+        browser.open(report, dark=dark)
+        assert browser.evaluate(shown).startswith("invert") == dark
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.evaluate(shown) == "none"
+        hidden = "[...document.querySelectorAll('nav, .filters label')].every(e => !e.getClientRects().length)"
+        assert browser.evaluate(hidden)
+        assert browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
 
 
 ROWS = (
@@ -238,7 +297,7 @@ def test_a_figure_opens_large_from_the_keyboard_and_the_contents_follow_the_read
     browser.wait_for("document.querySelector('nav [aria-current]')?.hash === '#summary'")
     browser.evaluate("document.querySelector('#fig1 .enlarge').focus()")
     press(browser, "Enter", "\r")
-    assert browser.evaluate("zoom.open && zoom.querySelector('img').src.startsWith('data:image/png')")
+    assert browser.evaluate("zoom.open && zoom.querySelector('img').src.startsWith('data:image/svg')")
     press(browser, "Escape")
     browser.wait_for("!zoom.open")
     assert browser.evaluate("document.activeElement.className") == "enlarge"

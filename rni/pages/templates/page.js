@@ -23,6 +23,31 @@ const narrow = matchMedia("(max-width: 52rem)");
 const fold = () => { contents.open = !narrow.matches; };
 narrow.addEventListener("change", fold);
 fold();
+
+// on a narrow page the panels of a figure stand below each other
+const drawn = (name, attributes) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+};
+const stack = () => {
+  for (const image of narrow.matches ? all(".enlarge:not(.stacked) img[data-panels]") : []) {
+    const stacked = document.createElement("span"), { src: href, alt } = image;
+    stacked.className = "stack";
+    stacked.setAttribute("role", "img");
+    stacked.setAttribute("aria-label", alt);
+    for (const viewBox of image.dataset.panels.split(";")) {
+      const panel = drawn("svg", { viewBox });
+      panel.append(drawn("image", { href, width: image.getAttribute("width"), height: image.getAttribute("height") }));
+      stacked.append(panel);
+    }
+    image.after(stacked);
+    image.parentElement.classList.add("stacked");
+  }
+};
+narrow.addEventListener("change", stack);
+stack();
+
 nav.addEventListener("click", event => { if (event.target.closest("a")) fold(); });
 const seen = new Set();
 const observer = new IntersectionObserver(entries => {
