@@ -108,6 +108,8 @@ def _vertex(rows: np.ndarray, worth: np.ndarray) -> np.ndarray | None:
 
     Non-negative least squares ends in a vertex, and takes the longest columns first.
     """
+    if len(rows) == 0:  # of no columns, SciPy 1.17's non-negative least squares ends the whole process
+        return None
     lengths = (worth + 1e-3 * worth.max(initial=0)) ** 2
     sums = np.column_stack([rows, np.ones(len(rows))]).T * lengths
     rho, missed = nnls(sums, np.append(np.zeros(rows.shape[1]), 1.0))

@@ -1,5 +1,6 @@
 """From a task to a network in well under a second, and what it is worth."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ def design(
     if error > LIMITS[kind]:
         raise InputError(
             f"design: {f!r} with {neurons} neurons errs by {error:.2g} of the integrals over 2000 steps; allowed: at "
-            f"most {LIMITS[kind]:g}; what may help: {_help(net, offset, box)}, vectors further from dependent"
+            f"most {LIMITS[kind]:g}; what may help: {_help(net, offset, box, current)}, vectors further from dependent"
         )
     return made
 
@@ -225,8 +226,8 @@ def _check_activation(f: Activation, task: Integration, decoders: Tensor, box: T
 
 
 @torch.no_grad()
-def _help(net: Network, offset: Tensor, box: Tensor) -> str:
-    """What stands between a network and its integrals: rounding, activity at rest, or its activation."""
+def _help(net: Network, offset: Tensor, box: Tensor, off: Sequence[float]) -> str:
+    """What stands between a network and its integrals: rounding, activity at rest, or steps that are `off` add up."""
     if net.f.name in EXACT:
         strengths = _row(net.task.scales).abs() / net.decoders.norm(dim=0) / net.encoders.norm(dim=0)
         low, high = float(strengths.min()), float(strengths.max())
@@ -234,7 +235,12 @@ def _help(net: Network, offset: Tensor, box: Tensor) -> str:
     at_rest = float((offset.abs() / box).max())
     if at_rest > LIMITS["approximate"]:
         return f"less activity at rest, whose output is {at_rest:.2g} of the largest integral, larger scales or bounds"
-    return "an activation whose sums can be linear in the integrals, more neurons, smaller bounds"
+    steps = 1 / (1 - _row(net.task.undamped(net.leak).decays))
+    worst = int((_row(off) * steps).argmax())
+    most = float(largest_outputs(net.f, net.decoders)[worst])
+    within = f", well within the {most:.3g} that {net.f!r} gives with these decoders" if math.isfinite(most) else ""
+    added = f"{net.task.decays[worst]:g} adds up some {steps[worst]:.3g} steps, each off by {off[worst]:.1e}"
+    return f"smaller decays ({added}), other bounds than {box[worst]:.3g}{within}"
 
 
 def _relative(error: Tensor, signal: Tensor) -> tuple[float, ...]:
