@@ -333,15 +333,16 @@ def _start_worker(lifeline: Connection) -> None:
     os.environ.update(dict.fromkeys(THREADS, "1"))
     # Ctrl-C reaches the whole process group: a training takes it as the wish to save and stop, an idle worker waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     import torch
 
     torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
 def _end_with(lifeline: Connection) -> None:
     with suppress(EOFError, OSError):
         lifeline.recv_bytes()
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(GRACE)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a training, which saves what it has
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(GRACE)
     os._exit(1)
