@@ -65,8 +65,9 @@ def require_whole(name: str, value: Any, least: int) -> None:
 
 def nearest(name: Any, allowed: Iterable[str]) -> str:
     """`; did you mean ...?`, where one of those allowed is spelt almost so."""
-    near = get_close_matches(str(name)[:LONGEST], list(allowed), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    known = {each.casefold(): each for each in allowed}
+    near = get_close_matches(str(name)[:LONGEST].casefold(), known, 1)
+    return f"; did you mean {known[near[0]]}?" if near else ""
 
 
 def require_one_of(name: str, value: Any, allowed: Iterable[str]) -> None:

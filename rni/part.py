@@ -123,6 +123,8 @@ def _problems(model: type[Part], error: ErrorDetails) -> Iterator[tuple[str, str
             yield f"{where}: {value}", "a table"
         case "tuple_type":
             yield f"{where}: {value}", "a list of numbers"
+        case "too_short" if error["input"]:
+            return  # of wrong values, which have their own lines
         case "too_short":
             yield f"{where}: {value}", f"at least {error.get('ctx', {})['min_length']}"
         case "too_long":

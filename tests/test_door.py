@@ -6,13 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+from multiprocessing import Pipe
 
 import numpy as np
 import pytest
 
 import rni
+from rni.analysis.verdict import percent
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
+from rni.pages.analysis import _linearity
+from rni.runs.engine import _end_with
 from rni.runs.execution import Result, run
 from rni.runs.label import apart
 from rni.runs.specification import LOSSES, NetworkPart, Specification, Training, fields
@@ -152,6 +156,22 @@ def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_
     assert err.endswith(f"{tmp_path / 'runs'}: the same command goes on from there\n")
 
 
+@pytest.mark.parametrize(("handler", "wanted"), [(signal.SIG_IGN, ["end"]), (lambda *_: None, ["ask", "wait", "end"])])
+def test_a_worker_is_waited_for_only_where_it_saves_a_training(monkeypatch, handler, wanted):
+    done = []
+    monkeypatch.setattr("os.kill", lambda *_: done.append("ask"))
+    monkeypatch.setattr("time.sleep", lambda _: done.append("wait"))
+    monkeypatch.setattr("os._exit", lambda _: done.append("end"))
+    theirs, ours = Pipe(duplex=False)
+    ours.close()
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        _end_with(theirs)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == wanted
+
+
 def test_going_on_from_a_checkpoint_is_announced(rni_command, config, tmp_path):
     def stop(step, *_):
         if step == 1:
@@ -184,6 +204,31 @@ def test_advice_knows_why_a_network_does_not_integrate():
     assert _advice(result([1.0] * 100, activation="tanh")).startswith(
         "integrals reach 99, and Tanh() with these decoders"
     )
+
+
+def test_each_number_of_an_analysis_stands_beside_a_good_one(small):
+    lines = rni.analyze(small()).numbers()
+    judged = [line for line in lines if line.startswith(("relative error", "singular", "currents", "principal"))]
+    assert len(judged) >= 7
+    assert all("good: " in line for line in judged)
+
+
+def test_rounding_is_a_number_and_an_error_a_percentage():
+    assert [percent(part) for part in (1.043e-14, 0.01158, 0.0)] == ["1e-14", "1.158 %", "0 %"]
+
+
+def test_each_integral_has_the_colour_of_its_output():
+    t = np.arange(9.0)
+    lines = rni.plot.outputs(np.stack([t, 2 * t], 1), np.stack([t, 2 * t], 1)).get_lines()
+    assert [line.get_color() for line in lines[::2]] == [line.get_color() for line in lines[1::2]]
+    assert lines[0].get_color() != lines[2].get_color()
+
+
+def test_the_page_of_an_analysis_shows_the_coordinates_of_all_channels():
+    data = {name: np.eye(8)[:, :5] for name in ("coordinates", "predicted")}
+    section = _linearity(data, "currents", 1.0)
+    assert len(section.images) == 5
+    assert section.images[4][1] == "E: α_5 against (Ry)_5."
 
 
 def test_runs_that_look_alike_are_told_apart_by_what_differs():

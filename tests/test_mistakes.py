@@ -22,6 +22,8 @@ rni trian run.toml
     trian: no such command; allowed: train, ...; did you mean train?
 rni runs lst
     lst: no such command; allowed: list, ...; did you mean list?
+rni help
+    help: no such command; allowed: train, ...; see rni --help
 rni cite me
     me: unexpected; allowed: see rni cite --help
 
@@ -109,6 +111,40 @@ rni train empty.toml
     task.decays: missing; allowed: a value
 rni train latin.toml
     latin.toml: not text; allowed: a TOML configuration
+rni train "run.toml "
+    run.toml : no such file
+rni train run.toml --quiet
+    quiet: no such field; allowed: seed,
+rni train run.toml --neurons --steps 5
+    --neurons: no value; allowed: --neurons VALUE
+rni train run.toml --neurons=
+    network.neurons: ''; allowed: integer
+rni train run.toml --neurons 10000000
+    network.neurons: 10000000; allowed: less than or equal to 1000000
+rni train run.toml --out=
+    .: a folder; allowed: the name of a file
+rni train run.toml --decays "0.9;0.8"
+    task.decays: '0.9;0.8'; allowed: a list of numbers
+rni train run.toml --decays nan
+    task.decays.0: nan; allowed: a finite number
+rni train run.toml --task.decays.0 0.9
+    task.decays.0: no such field; allowed: task.decays, which is [0.9, 0.8]
+rni train run.toml --learning-rate inf
+    training.learning_rate: inf; allowed: a finite number
+rni train run.toml --steps 1e3
+    training.steps: 1000.0; allowed: integer
+rni train run.toml --seed 1.5
+    seed: 1.5; allowed: integer
+rni train run.toml --activation ReLU
+    network.activation: 'ReLU'; ...; did you mean relu?
+rni train run.toml --precision 64
+    network.precision: 64; allowed: 'float32' or 'float64'
+rni train run.toml --threads 0
+    training.threads: 0; allowed: greater than or equal to 1
+rni train run.toml --snapshots -1 --out n.safetensors
+    --snapshots: '-1'; allowed: greater than or equal to 0
+rni train run.toml --vectors orthonormal --neurons 2 --decays 0.9 0.8 0.7
+    network.neurons: 2; allowed: at least 6 for 3 such channels
 rni train net.safetensors
     net.safetensors: a network file; taken by rni analyze; allowed: a configuration
 rni train rnn.pt
@@ -140,6 +176,16 @@ rni design --decays 0.9 --bounds 1 2 --activation tanh
     --bounds: (1.0, 2.0); allowed: 1 positive numbers
 rni design --decays 0.995 --activation sigmoid --neurons 200 --out d.safetensors
     --bounds: integrals of channel 1 up to 199; allowed: 5.32, ... square root of the 200 neurons: ... relu and linear
+rni design --decays 0.995 --activation sigmoid --neurons 200 --bounds 1 --out d.safetensors
+    design: ... what may help: smaller decays (0.995 adds up some 200 steps, ...), other bounds than 1, ... the 5.3
+rni design --decays 0.9 0.8 --neurons 3 --out d.safetensors
+    --neurons: no exact solution found for 3 of them; allowed: more neurons, at least 6 for 2 channels
+rni design --decays 0.9 0.8 --scales 0 1 --out d.safetensors
+    scales (0.0, 1.0); allowed in a design: none of them 0
+rni design --decays 0,9
+    --decays: (0.0, 9.0); allowed: numbers between 0 and 1
+rni design --decays 0.9 --leak 2
+    --leak: 2.0; allowed: less than or equal to 1
 rni design --polish rnn.pt --out d.safetensors
     rnn.pt: a file of torch.save; taken by rni analyze; allowed: a network
 rni design --polish net.safetensors --neurons 5
@@ -212,6 +258,19 @@ rni analyze net.safetensors --out page.pdf
 rni analyze rnn.pt --robustness
     --robustness: with 'rnn.pt'; allowed: with a network file of ours
 
+rni analyze net.safetensors --leak 0.5
+    leak: 0.5 for a Network; allowed: none, it has its own
+rni analyze rnn.pt --leak 3
+    rnn.pt: leak: 3; allowed: above 0 and up to 1
+rni analyze rnn.pt --activation foo
+    rnn.pt: activation: 'foo'; allowed: linear, relu,
+rni analyze rnn.pt --map recurrent=zzz
+    rnn.pt: map: recurrent=zzz; allowed: of this file weight_ih_l0 12x2
+rni analyze rnn.pt --dt 0.1 --tau 0
+    rnn.pt: tau: 0.0; allowed: above 0
+rni analyze recording.npz --decays 0.9
+    given with a recording; allowed: neither, it has its inputs
+
 rni simulate net.safetensors
     --inputs: missing; allowed: rni simulate --inputs X.npy
 rni simulate net.safetensors --inputs x.npy
@@ -263,6 +322,22 @@ rni theory net.safetensors
     net.safetensors: activation 'relu'; allowed: 'linear'
 rni theory rnn.pt
     rnn.pt: a file of torch.save; taken by rni analyze
+rni theory --capacity --channels 0
+    channels: 0; allowed: a whole number, 1 or more
+rni sweep net.safetensors --over seed=0..1 --measure error --out s
+    net.safetensors: a network file; taken by rni analyze; allowed: a configuration
+rni sweep run.toml --over nuerons=1,2 --measure error --out s
+    over.nuerons: no such field; ...; did you mean neurons?
+rni sweep run.toml --over seed=5..0 --measure error --out s
+    over.seed: '5..0'; allowed: a range that is not empty
+rni sweep run.toml --over neurons=10,20 --measure eror --out s
+    measure: 'eror'; allowed: loss, ...; did you mean error?
+rni reproduce FIG1
+    FIG1: no such figure; ...; did you mean fig1?
+rni reproduce fig1,fig99
+    fig99: no such figure; allowed: fig1,
+rni runs prune --size 5 --store none
+    --size: '5'; allowed: a number with a unit of kB, MB, GB
 rni reproduce fig99
     fig99: no such figure; allowed: fig1, ...; did you mean fig9?
 rni reproduce --profile papr

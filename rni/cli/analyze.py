@@ -49,6 +49,9 @@ def analyze(
     .npz, Keras's weights (.npz), .mat; arrays (.npz): recurrent, input_weights or encoders, bias, decoders,
     activation, leak, form, ...; or a recording (.npz): activity (trials, time, neurons) and inputs (trials, time,
     channels). What a file does not say is given by --leak, --form, --activation, or assumed, and then said.
+
+    Words: currents are what arrives at the neurons; they lie near a plane, the manifold, of as many dimensions as
+    channels, and r is their size outside of it over that inside; bursts are inputs that keep one sign for long.
     """
     require_kind(what, KINDS, "NET.safetensors, a .pt state dict, .npz or .mat arrays")
     for flag, asked in (("--robustness", disturbed), ("--exact", exact)):

@@ -16,15 +16,18 @@ FIELDS = {
     "network": {
         "neurons": ("1000", "how many"),
         "activation": ("relu", "or linear, sigmoid, tanh, softplus, rectified_power"),
-        "vectors": ("independent", "encoders and decoders; or overlap, orthonormal, supports"),
+        "vectors": (
+            "independent",
+            "encoders and decoders; or overlap, orthonormal, supports (each on neurons of its own)",
+        ),
         "weights": ("dense", "or lowrank, dale"),
         "leak": ("1", "alpha = dt / tau of a leaky network; 1 is none"),
-        "initial_radius": ("0", "spectral radius of W at the start"),
-        "initial_space": ("all", "or vectors: a W within the space of encoders and decoders"),
+        "initial_radius": ("0", "spectral radius of W at the start; 0: null initialisation, W = 0"),
+        "initial_space": ("", "vectors: that W within the space of encoders and decoders; left open, anywhere"),
         "precision": ("float32", "or float64"),
     },
     "training": {
-        "loss": ("batch", "or proxy, averaged"),
+        "loss": ("batch", "outputs on sequences; or proxy: at single points, quicker; averaged: exact, for linear"),
         "optimizer": ("sgd", "or adam"),
         "learning_rate": ("", "left open, it is chosen for the loss"),
         "schedule": ("", "constant, warmup or cosine; left open, it is chosen with the rate"),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rni.cli.files import require_kind
 from rni.cli.flags import Scheduler, Store, Workers, require_one_engine
 from rni.errors import InputError
 
@@ -41,6 +42,7 @@ def sweep(
     from rni.runs.sweep import MOST, planned
 
     require_one_engine(workers, scheduler)
+    require_kind(base, ("configuration", "text", "empty"), "a configuration, BASE.toml")
     names = ",".join(measure) if measure else None
     raw, plan = planned(
         base,

@@ -21,7 +21,9 @@ def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The run's specification.")],
     out: Annotated[Path, typer.Option(help="Where the trained network goes.")] = Path("network.safetensors"),
     force: Force = False,
-    snapshots: Annotated[int, typer.Option(help="Keep so many of them, NET.snapshots.safetensors, to explore.")] = 0,
+    snapshots: Annotated[
+        int, typer.Option(min=0, help="Keep so many of them, NET.snapshots.safetensors, to explore.")
+    ] = 0,
 ) -> None:
     """Train a network. Any field of the file can be given as a flag, e.g. --neurons 500 --activation linear.
 
@@ -32,7 +34,7 @@ def train(
     from rni.runs.specification import Specification
 
     specification = Specification.from_toml(config, _overrides(context.args))
-    checkpoint = out.with_name(f"{out.name}.{specification.key()[:8]}.checkpoint")
+    checkpoint = Path(f"{out}.{specification.key()[:8]}.checkpoint")
     require_output(context, out, NETWORK, force=force or checkpoint.exists(), reads=[config])
     require_writable(checkpoint)
 
@@ -100,6 +102,8 @@ def _advice(result: "Result") -> str:
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:
     """Flags such as `--neurons 500` or `--network.neurons=500`."""
+    from rni.runs.specification import place
+
     values: dict[str, Any] = {}
     rest = list(arguments)
     while rest:
@@ -107,7 +111,8 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
         if not flag.startswith("--"):
             raise InputError(f"{flag}: unexpected; allowed: --FIELD VALUE for a field of the specification")
         if not equals:
-            if not rest:
+            if not rest or rest[0].startswith("--"):
+                place(flag.removeprefix("--").replace("-", "_"))  # which refuses what is no field
                 raise InputError(f"{flag}: no value; allowed: {flag} VALUE")
             text = rest.pop(0)
         values[flag.removeprefix("--").replace("-", "_")] = value(text)

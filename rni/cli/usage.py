@@ -62,7 +62,7 @@ def _said(error: Any) -> str:
         return f"{option}: {'no' if takes else 'a'} value; allowed: {option}{' VALUE' if takes else ', alone'}"
     if message.startswith("No such command"):
         name, known = message.split("'")[1], list(command.commands) if command else []
-        return f"{name}: no such command; allowed: {', '.join(known)}{nearest(name, known)}"
+        return f"{name}: no such command; allowed: {', '.join(known)}{nearest(name, known) or f'; see {path} --help'}"
     if message.startswith("Got unexpected extra"):
         extra = message.partition(" (")[2].removesuffix(")")
         likely = are_numbers(extra) and any("--decays" in each.opts for each in command.params)

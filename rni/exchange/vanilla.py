@@ -92,7 +92,8 @@ class VanillaRNN:
         if leak.shape not in ((), (self.neurons,)):
             raise InputError(f"leak: shape {tuple(leak.shape)}; allowed: one number or ({self.neurons},)")
         if not bool(((leak > 0) & (leak <= 1)).all()):
-            raise InputError(f"leak: {float(leak.min()):g} to {float(leak.max()):g}; allowed: above 0 and up to 1")
+            found = " to ".join(dict.fromkeys(f"{float(each):g}" for each in (leak.min(), leak.max())))
+            raise InputError(f"leak: {found}; allowed: above 0 and up to 1")
         for name, kind, kinds in (("form", self.form, Form), ("reads", self.reads, Read)):
             if kind not in get_args(kinds):
                 raise InputError(f"{name}: {kind!r}; allowed: {', '.join(get_args(kinds))}")

@@ -236,7 +236,7 @@ def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
             inner: Any = part.get(table, {})
             inner = {"name": inner} if isinstance(inner, str) and part is not raw else inner  # a part by its name
             if not isinstance(inner, dict):
-                raise InputError(f"{table}: {shown(inner)}; allowed: a table")
+                raise InputError(f"{name}: no such field; allowed: {'.'.join(tables)}, which is {shown(inner)}")
             part[table] = part = dict(inner)
         part[field] = value
     return raw
