@@ -42,8 +42,8 @@ class Dynamics(Described):
     after 10 and after 50 own times. slow: multipliers with time constants above 10 own times at the first fixed point,
     which most states are next to. drift: the speed of the fastest state after 25 own times, in parts of their range a
     step: it bounds how fast a memory moves. leaves: the part of the states that leaves every bound; of the others,
-    grows: get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is one.
-    feedforward: W has no loop. random: W's singular values are those of independent random weights.
+    grows: get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is
+    one. feedforward: W has no loop. random: W's singular values are those of independent random weights.
 
     >>> found = rni.analyze(rni.design(rni.Integration(0.95), neurons=40).network).dynamics
     >>> found.coordinates, len(found.fixed_points), round(found.retained[0], 1), found.feedforward
@@ -248,7 +248,8 @@ def feedforward(net: VanillaRNN) -> bool:
 def random(net: VanillaRNN, values: Tensor | None = None) -> bool:
     r"""Whether W's singular values follow the quarter-circle law of independent weights of one variance $\sigma^2$.
 
-    $F(s) = (x\sqrt{4-x^2}/2 + 2\arcsin(x/2))/\pi$ with $x = s/(\sigma\sqrt n)$, to within 0.05, and none above it.
+    $F(s) = (x\sqrt{4-x^2}/2 + 2\arcsin(x/2))/\pi$ with $x = s/(\sigma\sqrt n)$, to within 0.05 or 2 / n, and
+    none above it.
     """
     if not 20 <= net.neurons <= LARGEST or net.recurrent.factors() is not None:
         return False
@@ -257,4 +258,4 @@ def random(net: VanillaRNN, values: Tensor | None = None) -> bool:
     x = values / values.square().mean().sqrt().clamp(min=1e-300)
     law = (x * (4 - x.square()).clamp(min=0).sqrt() / 2 + 2 * (x / 2).clamp(max=1).arcsin()) / math.pi
     even = (torch.arange(net.neurons) + 0.5) / net.neurons
-    return bool((law - even).abs().max() < 0.05) and float(x[-1]) < 2.3
+    return bool((law - even).abs().max() < max(0.05, 2 / net.neurons)) and float(x[-1]) < 2.3
