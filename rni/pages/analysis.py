@@ -92,7 +92,7 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         "tiles": [
             (
                 percent(float(np.max([list(errors.values()) for errors in analysis.errors.values()]))),
-                "largest relative error",
+                f"largest relative error{'' if analysis.noisy is None else ', without its noise'}",
             ),
             (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {percent(TOLERANCE)}"),
             (_known(analysis.ratio), f"currents outside / inside {analysis.dimension} dimensions, $r$"),
@@ -271,7 +271,7 @@ def _noise(noisy: Noisy, data: Arrays) -> Section:
     return Section(
         "With its noise",
         _embedded(axes),
-        f"The same sequences with process noise of {noisy.noise:.4g} on each state at each step, which no other number "
+        f"The same sequences with process noise of {noisy.noise:.4g} on each state at each step, which no other section "
         "has in it. A: outputs and integrals. B: relative error on sequences of $T$ steps. Below, effective decays of "
         "the noisy outputs, and by how much noise moves the outputs without inputs, root mean square.",
         list(columns),

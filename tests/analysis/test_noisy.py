@@ -99,7 +99,11 @@ def made(code, folder, w, u, d, noise):
     return net
 
 
-@pytest.mark.parametrize("code", FORMATS)
+QUICK = ("PsychRNN", "Keras", "tutorial")  # both forms, with leak and without; the rest takes 2 s each
+EACH = [code if code in QUICK else pytest.param(code, marks=pytest.mark.slow) for code in FORMATS]
+
+
+@pytest.mark.parametrize("code", EACH)
 def test_noisy_networks_are_called_what_they_are_in_every_format(code, tmp_path):
     for kind, evidence, w, u in KNOWN.values():
         found = analyze(made(code, tmp_path, w, u, u / np.sum(u**2), NOISE), inputs=X)
