@@ -271,7 +271,7 @@ def _noise(noisy: Noisy, data: Arrays) -> Section:
     return Section(
         "With its noise",
         _embedded(axes),
-        f"The same sequences with process noise of {noisy.noise:.4g} on each state at each step, which no other section "
+        f"The same sequences with process noise of {noisy.noise:.4g} on each state and step, which no other section "
         "has in it. A: outputs and integrals. B: relative error on sequences of $T$ steps. Below, effective decays of "
         "the noisy outputs, and by how much noise moves the outputs without inputs, root mean square.",
         list(columns),
