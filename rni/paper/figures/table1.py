@@ -176,9 +176,9 @@ def _cell_claim(cell: Cell, measured: dict[str, float] | None) -> Claim:
         settings=SMALLER,
         revised="r of mean norms, by our own protocol, at most the upper end, with an error below 20 %: it could not "
         "fail downwards. After the first networks were seen: root mean squares decide; Adam for ReLU on the proxy with "
-        "D = 1; 256 points instead of 32 for ReLU (r 0.0185 with D = 3) and 64 for sigmoids (r 0.078 with D = 1), first "
-        "tried in these cells and sigmoids with D = 2; 128 sequences instead of 32 and 64 (r 0.0170 and 0.0155) for "
-        "ReLU on the batch loss with D = 2.",
+        "D = 1; 256 points instead of 32 for ReLU (r 0.0185 with D = 3) and 64 for sigmoids (r 0.078 with D = 1), "
+        "first tried in these cells and sigmoids with D = 2; 128 sequences instead of 32 and 64 (r 0.0170 and 0.0155) "
+        "for ReLU on the batch loss with D = 2.",
     )
 
 
