@@ -93,7 +93,8 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         "tiles": [
             (
                 percent(float(np.max([list(errors.values()) for errors in analysis.errors.values()]))),
-                f"largest relative error{'' if analysis.noisy is None else ', without its noise'}; good: below {percent(GOOD)}",
+                f"largest relative error{'' if analysis.noisy is None else ', without its noise'}; "
+                f"good: below {percent(GOOD)}",
             ),
             (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {percent(TOLERANCE)}"),
             (
