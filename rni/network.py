@@ -147,7 +147,10 @@ class Network(nn.Module):
     def outputs(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
         r"""$y_{c,t}$, (batch, time, channels), without storing the states: for sequences of any length."""
         inputs, start = self._checked(inputs, initial)
-        return torch.stack([self.readout(h) for _, h in self.steps(inputs, start)], dim=1)
+        groups = memory.in_groups(inputs, self.neurons)
+        starts = [None] * len(groups) if start is None else memory.in_groups(start, self.neurons)
+        each = (self.steps(*group) for group in zip(groups, starts, strict=True))
+        return torch.cat([torch.stack([self.readout(h) for _, h in steps], dim=1) for steps in each])
 
     def silenced(self, neurons: Sequence[int] | Tensor) -> "Network":
         """A network in which the given neurons transmit nothing: W without their rows and columns, D without theirs."""

@@ -1,6 +1,7 @@
 r"""The current manifold (section 5): currents close to the span of the D leading left singular vectors of W,
 and the linear map from the integrals to the coordinates in it."""
 
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from rni.analysis.samples import require_integrals
 from rni.errors import InputError
 from rni.exchange.vanilla import VanillaRNN
+from rni.memory import in_groups
 from rni.network import Network
 
 
@@ -25,7 +27,7 @@ def current_ratio(net: Network | VanillaRNN, directions: Tensor, inputs: Tensor)
     """
     inside = outside = 0.0
     directions = directions.double()
-    for nu, _ in net.steps(inputs):
+    for nu, _ in chain.from_iterable(map(net.steps, in_groups(inputs, net.neurons))):
         nu = nu.double()  # squares of large single-precision numbers overflow
         coordinates = nu @ directions
         inside += float(coordinates.norm(dim=1).sum())

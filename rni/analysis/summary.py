@@ -26,6 +26,7 @@ from rni.exchange.foreign import Foreign, Reading, interpret
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import bursts, white_noise
+from rni.memory import in_groups
 from rni.network import Network
 from rni.task import Integration
 from rni.weights import Dale, svd
@@ -119,8 +120,8 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         require_steps(inputs)
         require_independent(inputs, "are")
         drive, inputs = halves(inputs)
-    sampled = ((nu[:, held], h[:, held]) for nu, h in net.steps(drive))
-    currents, activity = (torch.stack(each, dim=1).double() for each in zip(*sampled, strict=True))
+    sampled = (_sampled(net, group, held) for group in in_groups(drive, net.neurons))
+    currents, activity = (torch.cat(each).double() for each in zip(*sampled, strict=True))
     if not bool(torch.isfinite(currents.square().sum() + activity.square().sum())):
         found = f"runs away within {drive.shape[1]} steps of {'N(0, 1)' if inputs is None else 'these'} inputs"
         raise InputError(f"network: {found}; allowed: activity that stays finite, perhaps on smaller inputs")
@@ -203,6 +204,12 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         ),
         data={key: value.numpy() for key, value in data.items()},
     )
+
+
+def _sampled(net: VanillaRNN, inputs: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
+    """Currents and activity of the neurons `held`, (batch, time, held) each."""
+    currents, activity = zip(*((nu[:, held], h[:, held]) for nu, h in net.steps(inputs)), strict=True)
+    return torch.stack(currents, dim=1), torch.stack(activity, dim=1)
 
 
 def _assumed(net: VanillaRNN, told: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rni.cli.files import require_ending, require_kind, require_output
-from rni.cli.flags import PAGE, Force, Scales
+from rni.cli.flags import PAGE, Force, Scales, Threads
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
 from rni.cli.specified import said_of_flags
@@ -41,6 +41,7 @@ def analyze(
     scales: Scales = None,
     disturbed: Annotated[bool, typer.Option("--robustness", help="Of NET.safetensors: errors when disturbed.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Of NET.safetensors: the way to an exact integrator.")] = False,
+    threads: Threads = None,
 ) -> None:
     """Examine any vanilla RNN, or recorded activity: what it integrates, how well and how long, and how it codes it.
 
@@ -62,8 +63,9 @@ def analyze(
 
     from rni.analysis import analyze
     from rni.exchange.foreign import read
-    from rni.exchange.vanilla import VanillaRNN
     from rni.task import Integration
+    from rni.threads import fitting
+    from rni.threads import threads as running_on
 
     reading: Any = {"leak": leak, "form": form, "reads": reads, "dt": dt, "tau": tau, "noise": noise}
     given = read(what, activation, **reading, names=_pairs(names) if names is not None else None)
@@ -73,8 +75,7 @@ def analyze(
             options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = read_inputs(inputs, given.channels)
-    if isinstance(given, VanillaRNN):
-        _match_threads(given.neurons)
+    context.with_resource(running_on(threads or fitting(given.neurons)))
     analysis = analyze(given, **options)
     if out is not None:
         from rni.pages.analysis import write_page
@@ -104,11 +105,3 @@ def _pairs(text: str) -> dict[str, str]:
     if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
         raise InputError(f"--map: {text!r}; allowed: OURS=THEIRS,..., as in recurrent=J,input_weights=B")
     return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-
-
-def _match_threads(neurons: int) -> None:
-    """Small products are slower on several threads, much slower beside another process."""
-    import torch
-
-    if neurons < 300:
-        torch.set_num_threads(1)
