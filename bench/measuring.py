@@ -7,22 +7,34 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 import rni
 
-Lines = Iterator[str]
+
+class Ratio(NamedTuple):
+    """Of two things measured in one run: what the history keeps."""
+
+    name: str
+    value: float
+
+
+Lines = Iterator[str | Ratio]  # of a table, and ratios among them
 DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)
 AUTHORS_BATCH, AUTHORS_STEPS = 4096, 5000
 
 
 def machine() -> str:
-    """What the numbers were measured on."""
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    """What the numbers are measured on."""
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    return f"{platform.machine()}, {os.cpu_count()} cores{load}, {versions}"
+    return f"{platform.machine()}, {os.cpu_count()} cores, {versions}"
+
+
+def load() -> float:
+    """Processes that compute at this time, the mean of a minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def memory() -> float:
@@ -74,7 +86,7 @@ def ours(specification: rni.Specification) -> tuple[rni.Network, Callable[[], No
     """A network and one step of its training: draw, forward, backward, update."""
     net, loss, generator = specification.build(), specification.loss(), specification.stream("training")
     descent = rni.training.GradientDescent()
-    rate = 0.1 * (specification.training.learning_rate or 0)
+    rate = 0.1 * descent.defaults(loss, net)[0]
 
     def step() -> None:
         _, gradient = loss.gradient(net, loss.draw(generator))
