@@ -1,4 +1,4 @@
-"""Large networks are computed by parts, some sequences and some neurons at a time: the numbers are those of the whole."""
+"""Large networks are computed by parts, some sequences and some neurons at a time: the numbers are the same."""
 
 import pytest
 import torch
