@@ -20,7 +20,7 @@ except ImportError:  # Windows has no such limit
 PROCESSES = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
 SMALL = 2**24  # bytes: asking for the free ones takes longer than a small run
-TOGETHER = 2**20  # numbers: arrays of that size stay in the cache, and with the process when they are freed
+TOGETHER = 2**18  # numbers: arrays of that size stay in the cache
 
 
 def require(needed: float, what: str, allowed: str | Callable[[float], str]) -> None:
@@ -35,7 +35,7 @@ def require(needed: float, what: str, allowed: str | Callable[[float], str]) -> 
 
 
 def in_groups(rows: "Tensor", each: int) -> "tuple[Tensor, ...]":
-    """Rows (rows, ...) in groups for which about a million numbers are held at a time, where a row takes `each`."""
+    """Rows (rows, ...) in groups whose states fit into the cache, where a row takes `each` numbers."""
     return rows.split(max(1, TOGETHER // each))
 
 
@@ -51,7 +51,8 @@ def keep_freed() -> None:
         return
     trim, separate = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
     mallopt(trim, 2**30)
-    mallopt(separate, 2**30) or mallopt(separate, 2**25)  # the most that older versions take
+    if not mallopt(separate, 2**30):
+        mallopt(separate, 2**25)  # the most that older versions take
 
 
 def available() -> float:

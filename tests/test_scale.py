@@ -6,7 +6,6 @@ import torch
 import rni
 from rni import memory
 from rni.activation import Sigmoid
-from rni.exchange import vanilla
 from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import white_noise
 from rni.weights import Dense, LowRank
@@ -16,9 +15,8 @@ X = white_noise(5, 20, 2, torch.Generator().manual_seed(1)).double()
 
 @pytest.fixture
 def by_parts(monkeypatch):
-    """Parts of two sequences of 40 neurons, and of three neurons of five sequences."""
+    """Parts of two sequences of 40 neurons, or of 16 neurons of five sequences."""
     monkeypatch.setattr(memory, "TOGETHER", 80)
-    monkeypatch.setattr(vanilla, "FITTING", 15)
 
 
 def factored(f="relu", **options):
@@ -69,7 +67,6 @@ def test_an_analysis_by_parts_is_that_of_the_whole(monkeypatch):
         net.recurrent.left.mul_(1 + 0.1 * torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).double())
     wholly = rni.analyze(net, inputs=X)
     monkeypatch.setattr(memory, "TOGETHER", 80)
-    monkeypatch.setattr(vanilla, "FITTING", 15)
     found = rni.analyze(net, inputs=X)
     for name in ("ratio", "principal_ratio", "linearity", "fitted_decays", "mixing"):
         assert getattr(found, name) == pytest.approx(getattr(wholly, name), rel=1e-6), name

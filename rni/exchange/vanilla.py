@@ -18,16 +18,15 @@ from typing import Literal, get_args
 import torch
 from torch import Generator, Tensor
 
+from rni import memory
 from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError
-from rni.memory import in_groups
 from rni.network import Network
 from rni.task import Integration
 from rni.weights import Weights
 
 Form = Literal["rate", "current"]
 Read = Literal["rates", "state", "unbiased"]
-FITTING = 2**18  # numbers that fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +202,7 @@ class VanillaRNN:
         factors, seen = self.recurrent.factors(), self.reads == "rates" or self.form == "rate"
         if factors and seen and self.decoders is not None and not (self._leaky or self.noise):
             return self._latent_outputs(*factors, self.decoders, inputs)
-        groups = [inputs] if self.noise else in_groups(inputs, self.neurons)
+        groups = [inputs] if self.noise else memory.in_groups(inputs, self.neurons)
         return torch.cat([torch.stack([self.readout(h) for _, h in self._walk(group)], dim=1) for group in groups])
 
     def _latent_outputs(self, left: Tensor, right: Tensor, decoders: Tensor, inputs: Tensor) -> Tensor:
@@ -213,7 +212,7 @@ class VanillaRNN:
         """
         enters, leaves = torch.cat([left.T, self.input_weights.T]).T, torch.cat([right.T, decoders.T]).T
         alike = self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.buffers())
-        size = max(1, FITTING // (len(inputs) or 1)) if alike else self.neurons
+        size = max(1, memory.TOGETHER // (len(inputs) or 1)) if alike else self.neurons
         blocks = list(zip(*(part.split(size) for part in (enters, self.bias, leaves)), strict=True))
         rank, read = left.shape[1], (self.rate(self.start(1)) @ leaves).expand(len(inputs), -1)
         outputs = []
