@@ -147,10 +147,14 @@ class Network(nn.Module):
     def outputs(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
         r"""$y_{c,t}$, (batch, time, channels), without storing the states: for sequences of any length."""
         inputs, start = self._checked(inputs, initial)
-        groups = memory.in_groups(inputs, self.neurons)
-        starts = [None] * len(groups) if start is None else memory.in_groups(start, self.neurons)
+        groups = self.groups(inputs)
+        starts = [None] * len(groups) if start is None else self.groups(start)
         each = (self.steps(*group) for group in zip(groups, starts, strict=True))
         return torch.cat([torch.stack([self.readout(h) for _, h in steps], dim=1) for steps in each])
+
+    def groups(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Sequences, or states, in groups of which the states fit into the cache."""
+        return memory.in_groups(rows, self.neurons)
 
     def silenced(self, neurons: Sequence[int] | Tensor) -> "Network":
         """A network in which the given neurons transmit nothing: W without their rows and columns, D without theirs."""

@@ -10,7 +10,6 @@ from torch import Tensor
 from rni.analysis.samples import require_integrals
 from rni.errors import InputError
 from rni.exchange.vanilla import VanillaRNN
-from rni.memory import in_groups
 from rni.network import Network
 
 
@@ -27,7 +26,7 @@ def current_ratio(net: Network | VanillaRNN, directions: Tensor, inputs: Tensor)
     """
     inside = outside = 0.0
     directions = directions.double()
-    for nu, _ in chain.from_iterable(map(net.steps, in_groups(inputs, net.neurons))):
+    for nu, _ in chain.from_iterable(map(net.steps, net.groups(inputs))):
         nu = nu.double()  # squares of large single-precision numbers overflow
         coordinates = nu @ directions
         inside += float(coordinates.norm(dim=1).sum())
