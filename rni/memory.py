@@ -51,8 +51,7 @@ def keep_freed() -> None:
         return
     trim, separate = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
     mallopt(trim, 2**30)
-    if not mallopt(separate, 2**30):
-        mallopt(separate, 2**25)  # the most that older versions take
+    mallopt(separate, 2**25)  # the most that all versions take
 
 
 def available() -> float:

@@ -14,6 +14,7 @@ from rni import memory
 from rni.activation import Activation, make
 from rni.errors import InputError
 from rni.task import Integration
+from rni.tensors import stacked
 from rni.weights import Dense, Weights
 
 
@@ -150,7 +151,7 @@ class Network(nn.Module):
         groups = self.groups(inputs)
         starts = [None] * len(groups) if start is None else self.groups(start)
         each = (self.steps(*group) for group in zip(groups, starts, strict=True))
-        return torch.cat([torch.stack([self.readout(h) for _, h in steps], dim=1) for steps in each])
+        return torch.cat([stacked((self.readout(h) for _, h in steps), inputs.shape[1]) for steps in each])
 
     def groups(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Sequences, or states, in groups of which the states fit into the cache."""

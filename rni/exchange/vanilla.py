@@ -24,6 +24,7 @@ from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration
+from rni.tensors import stacked
 from rni.weights import Weights
 
 Form = Literal["rate", "current"]
@@ -210,8 +211,8 @@ class VanillaRNN:
         factors, seen = self.recurrent.factors(), self.reads == "rates" or self.form == "rate"
         if factors and seen and self.decoders is not None and not (self._leaky or self.noise):
             return self._latent_outputs(*factors, self.decoders, inputs)
-        each = (torch.stack([self.readout(h) for _, h in self._walk(group)], dim=1) for group in self.groups(inputs))
-        return torch.cat(list(each))
+        walks = map(self._walk, self.groups(inputs))
+        return torch.cat([stacked((self.readout(h) for _, h in walk), inputs.shape[1]) for walk in walks])
 
     def groups(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""
