@@ -3,30 +3,48 @@
 import multiprocessing
 import os
 import platform
+import re
 import resource
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
 import rni
+from rni.memory import text_of
 
-Lines = Iterator[str]
+
+class Ratio(NamedTuple):
+    """Of two things measured in one run: what the history keeps."""
+
+    name: str
+    value: float
+
+
+Lines = Iterator[str | Ratio]  # of a table, and ratios among them
 DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)
 AUTHORS_BATCH, AUTHORS_STEPS = 4096, 5000
 
 
 def machine() -> str:
-    """What the numbers were measured on."""
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    """What the numbers are measured on."""
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    return f"{platform.machine()}, {os.cpu_count()} cores{load}, {versions}"
+    return f"{platform.machine()}, {os.cpu_count()} cores, {versions}"
+
+
+def load() -> float:
+    """Processes that compute at this time, the mean of a minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def memory() -> float:
-    """The high-water mark of this process, GB."""
+    """The high-water mark of this process, GB; the system's own count has that of the parent in it before the start."""
+    told = re.search(r"VmHWM:\s+(\d+) kB", text_of(Path("/proc/self/status")))
+    if told:
+        return 1024 * int(told[1]) / 1e9
     unit = 1 if platform.system() == "Darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
@@ -74,7 +92,7 @@ def ours(specification: rni.Specification) -> tuple[rni.Network, Callable[[], No
     """A network and one step of its training: draw, forward, backward, update."""
     net, loss, generator = specification.build(), specification.loss(), specification.stream("training")
     descent = rni.training.GradientDescent()
-    rate = 0.1 * (specification.training.learning_rate or 0)
+    rate = 0.1 * descent.defaults(loss, net)[0]
 
     def step() -> None:
         _, gradient = loss.gradient(net, loss.draw(generator))

@@ -1,16 +1,18 @@
 """Training against size."""
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 import rni
-from bench.measuring import DECAYS, Lines, alone, memory, milliseconds, ours
+from bench.measuring import DECAYS, Lines, Ratio, alone, memory, milliseconds, ours
 from rni.analysis import current_ratio, relative_error, svd
 from rni.inputs import bursts, white_noise
 
+SIZES = (1000, 10_000, 100_000, 1_000_000)
 BATCH, STEPS = 16, 3000  # enough, with the default warm-up, for a better network than the authors' settings give
 
 
@@ -74,7 +76,9 @@ def scaling() -> Lines:
         if (channels, duration) == (2, 3):
             found[neurons] = factored.milliseconds
         yield f"| {neurons} | {channels} | {duration} | {dense} | {factored} |"
-    yield f"\nTime at n = 100 000 / time at n = 10 000: {found[100_000] / found[10_000]:.1f} (goal: at most 12)."
+    ratio = found[100_000] / found[10_000]
+    yield f"\nTime at n = 100 000 / time at n = 10 000: {ratio:.1f} (goal: at most 12)."
+    yield Ratio("a factored step, n = 100 000 / n = 10 000", ratio)
 
 
 def to_the_end(neurons: int, channels: int = 2) -> Lines:
@@ -86,10 +90,42 @@ def to_the_end(neurons: int, channels: int = 2) -> Lines:
     yield f"| {neurons} | {channels} | {size} | {errors} | {v['analysed']:.2f} |"
 
 
+def without_training(neurons: int, what: str) -> tuple[float, float]:
+    """Seconds of designing a network of two channels, or of simulating or analysing it; and GB."""
+    doing: dict[str, Callable[[rni.Network], object]] = {
+        "simulate": lambda net: net.outputs(white_noise(16, 200, 2, torch.Generator().manual_seed(0)).double()),
+        "analyze": rni.analyze,
+    }
+    begun = time.process_time()
+    net = rni.design(rni.Integration(DECAYS[:2]), neurons).network
+    if what in doing:
+        begun = time.process_time()
+        with torch.no_grad():
+            doing[what](net)
+    return time.process_time() - begun, memory()
+
+
+def straight_lines(sizes: Sequence[int]) -> Lines:
+    kinds = ("design", "simulate", "analyze")
+    yield "| n | " + " | ".join(f"{kind}, s | memory, GB" for kind in kinds) + " |"
+    yield "|---|" + "---|---|" * len(kinds)
+    found: dict[tuple[str, int], float] = {}
+    for neurons in sizes:
+        cells = []
+        for kind in kinds:
+            found[kind, neurons], used = alone(without_training, neurons, kind)
+            cells.append(f"{found[kind, neurons]:.3g} | {used:.2f}")
+        yield f"| {neurons} | {' | '.join(cells)} |"
+    for kind in kinds:
+        few, many = sizes[-2:]
+        yield Ratio(f"{kind}, n = {many} / n = {few}", found[kind, many] / found[kind, few])
+
+
 def tables(neurons: int = 10_000) -> dict[str, Lines]:
     return {
         f"Steps, ReLU, batch {BATCH}": scaling(),
         f"To the end: ReLU, batch {BATCH}, {STEPS} steps, low-rank": to_the_end(neurons),
+        "Without training: two channels, designed (16 sequences of 200 steps are simulated)": straight_lines(SIZES),
     }
 
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import rni
-from bench.measuring import Lines, alone, memory
+from bench.measuring import Lines, Ratio, alone, memory
 from rni.runs.engine import Here, local
 from rni.runs.execution import run
 from rni.runs.store import Store
@@ -63,6 +63,7 @@ def sweeps() -> Lines:
     yield f"| {RUNS} runs of 20 neurons, 20 steps, {WORKERS} workers, by the clock | {wall:.0f} s |"
     yield f"| the training itself, a run | {1e3 * each:.1f} ms |"
     yield f"| overhead, a run | {1e3 * ((first - start) / RUNS - each):.1f} ms |"
+    yield Ratio("overhead of a sweep / training, a run of 20 neurons", ((first - start) / RUNS - each) / each)
     yield f"| the same sweep again, nothing computed or measured, a run | {1e3 * again / RUNS:.2f} ms |"
     yield f"| memory of the parent for it, beyond the most that its imports took | {1e3 * grown:.0f} MB |"
 

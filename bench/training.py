@@ -12,6 +12,7 @@ from bench.measuring import (
     AUTHORS_STEPS,
     DECAYS,
     Lines,
+    Ratio,
     alone,
     memory,
     milliseconds,
@@ -100,18 +101,22 @@ def against_the_plain_way() -> Lines:
     plain = alone(plain_step)
     whole = plain[0] * AUTHORS_STEPS / 1e3
 
-    def row(name: str, measured: tuple[float, float], steps: int, batch: int = 0) -> str:
+    def row(name: str, measured: tuple[float, float], steps: int, batch: int = 0) -> Lines:
         took, used = measured
         rate = f"{1e3 * operations(batch) / took / alone(product_rate, batch):.0%}" if batch else "-"
         total = took * steps / 1e3
-        return f"| {name} | {took:.3g} | {rate} | {used:.2f} | {steps} | {total:.3g} | {whole / total:.0f} |"
+        yield f"| {name} | {took:.3g} | {rate} | {used:.2f} | {steps} | {total:.3g} | {whole / total:.0f} |"
+        if measured is not plain:
+            yield Ratio(f"plain / {name}", whole / total)
 
-    yield row(f"plain PyTorch, batch {AUTHORS_BATCH}", plain, AUTHORS_STEPS, AUTHORS_BATCH)
-    yield row(f"dense, batch {AUTHORS_BATCH}", alone(our_step, "dense", AUTHORS_BATCH), AUTHORS_STEPS, AUTHORS_BATCH)
+    yield from row(f"plain PyTorch, batch {AUTHORS_BATCH}", plain, AUTHORS_STEPS, AUTHORS_BATCH)
+    yield from row(
+        f"dense, batch {AUTHORS_BATCH}", alone(our_step, "dense", AUTHORS_BATCH), AUTHORS_STEPS, AUTHORS_BATCH
+    )
     for batch, steps in ((32, 5000), (16, 3500)):
-        yield row(f"dense, batch {batch}", alone(our_step, "dense", batch), steps, batch)
-        yield row(f"low-rank, batch {batch}", alone(our_step, "lowrank", batch), steps)
-    yield row("reduced (linear network, averaged loss)", alone(reduced_step), AUTHORS_STEPS)
+        yield from row(f"dense, batch {batch}", alone(our_step, "dense", batch), steps, batch)
+        yield from row(f"low-rank, batch {batch}", alone(our_step, "lowrank", batch), steps)
+    yield from row("reduced (linear network, averaged loss)", alone(reduced_step), AUTHORS_STEPS)
 
 
 def to_the_end() -> Lines:
@@ -122,6 +127,7 @@ def to_the_end() -> Lines:
         took, analysis, steps = alone(whole_training, changes)
         errors = " | ".join(f"{100 * analysis.errors['white noise'][d][0]:.2g} %" for d in (200, 2000))
         yield f"| {name} | {steps} | {took:.3g} | {whole / took:.0f} | {analysis.ratio:.2e} | {errors} |"
+        yield Ratio(f"plain / whole training, {name}", whole / took)
 
 
 def one_step() -> Lines:

@@ -1,11 +1,16 @@
 """Memory, asked for before it is taken: one line, instead of the allocator's traceback or the kernel's kill."""
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rni.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 try:
     import resource
@@ -15,6 +20,7 @@ except ImportError:  # Windows has no such limit
 PROCESSES = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
 SMALL = 2**24  # bytes: asking for the free ones takes longer than a small run
+TOGETHER = 2**18  # numbers: arrays of that size stay in the cache
 
 
 def require(needed: float, what: str, allowed: str | Callable[[float], str]) -> None:
@@ -26,6 +32,26 @@ def require(needed: float, what: str, allowed: str | Callable[[float], str]) -> 
         allowed = allowed if isinstance(allowed, str) else allowed(there)
         size = f"{needed / 1e9:,.1f} GB of memory of {there / 1e9:,.1f} GB that are free"
         raise InputError(f"{what}: needs {size}; allowed: {allowed}")
+
+
+def in_groups(rows: "Tensor", each: int) -> "tuple[Tensor, ...]":
+    """Rows (rows, ...) in groups whose states fit into the cache, where a row takes `each` numbers."""
+    return rows.split(max(1, TOGETHER // each))
+
+
+def keep_freed() -> None:
+    """Have the C library keep up to a GB of freed memory for the next arrays.
+
+    By default it gives whatever is larger than 128 kB back to the system, which clears it and hands it out again:
+    several times the cost of the arithmetic, for networks of 10 000 neurons and more.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # not of this library
+        return
+    trim, separate = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+    mallopt(trim, 2**30)
+    mallopt(separate, 2**25)  # the most that all versions take
 
 
 def available() -> float:
@@ -51,31 +77,39 @@ def _of_process() -> float:
 
 
 def _of_groups() -> Iterator[float]:
-    """Linux's control groups of both versions, from the process's own up: a container or a batch system sets them."""
-    for line in _text(PROCESSES / "self/cgroup").splitlines():
+    for version, group in control_groups("memory"):
+        limit, usage, cache = {
+            1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+            2: ("memory.max", "memory.current", "inactive_file"),
+        }[version]
+        largest, used = text_of(group / limit).strip(), text_of(group / usage).strip()
+        if largest.isdigit() and used.isdigit():  # "max" where there is none
+            # what files were read into memory makes room
+            yield int(largest) - int(used) + _numbers(group / "memory.stat").get(cache, 0)
+
+
+def control_groups(controller: str) -> Iterator[tuple[int, Path]]:
+    """Linux's control groups, version and folder, from the process's own up: containers and batch systems set them."""
+    for line in text_of(PROCESSES / "self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            root, limit, usage, cache = GROUPS, "memory.max", "memory.current", "inactive_file"
-        elif controllers == "memory":
-            root, cache = GROUPS / "memory", "total_inactive_file"
-            limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
+            version, root = 2, GROUPS
+        elif controller in controllers.split(","):
+            version, root = 1, GROUPS / controller
         else:
             continue
         own = root / path.strip("/")
-        for group in (own, *(parent for parent in own.parents if parent.is_relative_to(root))):
-            largest, used = _text(group / limit).strip(), _text(group / usage).strip()
-            if largest.isdigit() and used.isdigit():  # "max" where there is none
-                # what files were read into memory makes room
-                yield int(largest) - int(used) + _numbers(group / "memory.stat").get(cache, 0)
+        yield from ((version, group) for group in (own, *own.parents) if group.is_relative_to(root))
 
 
 def _numbers(path: Path) -> dict[str, int]:
     """Lines of `name number ...` as {name: number}."""
-    words = (line.split() for line in _text(path).splitlines())
+    words = (line.split() for line in text_of(path).splitlines())
     return {line[0]: int(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What a file says; nothing where it is not there."""
     try:
         return path.read_text()
     except OSError:

@@ -14,6 +14,7 @@ from rni import memory
 from rni.activation import Activation, make
 from rni.errors import InputError
 from rni.task import Integration
+from rni.tensors import stacked
 from rni.weights import Dense, Weights
 
 
@@ -147,7 +148,14 @@ class Network(nn.Module):
     def outputs(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
         r"""$y_{c,t}$, (batch, time, channels), without storing the states: for sequences of any length."""
         inputs, start = self._checked(inputs, initial)
-        return torch.stack([self.readout(h) for _, h in self.steps(inputs, start)], dim=1)
+        groups = self.groups(inputs)
+        starts = [None] * len(groups) if start is None else self.groups(start)
+        each = (self.steps(*group) for group in zip(groups, starts, strict=True))
+        return torch.cat([stacked((self.readout(h) for _, h in steps), inputs.shape[1]) for steps in each])
+
+    def groups(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Sequences, or states, in groups of which the states fit into the cache."""
+        return memory.in_groups(rows, self.neurons)
 
     def silenced(self, neurons: Sequence[int] | Tensor) -> "Network":
         """A network in which the given neurons transmit nothing: W without their rows and columns, D without theirs."""

@@ -2,12 +2,12 @@ r"""The task: map D input signals to their decaying integrals (section 2). Signa
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from rni.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Integration"]
 
@@ -40,8 +40,10 @@ class Integration:
     def channels(self) -> int:
         return len(self.decays)
 
-    def targets(self, inputs: Tensor) -> Tensor:
+    def targets(self, inputs: "Tensor") -> "Tensor":
         r"""$\bar y_{c,t} = s_c \sum_{k=0}^t \gamma_c^{k+1} x_{c,t-k}$ for inputs (..., time, channels)."""
+        import torch  # a task alone is a few numbers, and torch takes seconds to import
+
         if inputs.shape[-1] != self.channels:
             raise InputError(f"inputs: {inputs.shape[-1]} channels; allowed: {self.channels}, as the task has")
         inputs = inputs if inputs.is_floating_point() else inputs.to(torch.get_default_dtype())

@@ -2,6 +2,8 @@
 
 import json
 import stat
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,21 @@ def real(name: str, values: Any) -> Tensor:
         return values.detach().cpu().to(torch.float32 if values.dtype in _SINGLE else torch.float64)
     single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return torch.from_numpy(np.require(values, np.float32 if single else np.float64, ["C", "W"]))
+
+
+def stacked(values: Iterable[Tensor], steps: int) -> Tensor:
+    """(batch, steps, ...) from as many values (batch, ...), `torch.stack` in one piece of memory from the start.
+
+    Small arrays that stay, made between large ones that go, keep the C library from using the large ones' memory again.
+    """
+    if torch.is_grad_enabled():
+        return torch.stack(list(values), dim=1)
+    values = iter(values)
+    first = next(values)
+    whole = first.new_empty(len(first), steps, *first.shape[1:])
+    for step, value in enumerate(chain([first], values)):
+        whole[:, step] = value
+    return whole
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:

@@ -435,6 +435,19 @@ def test_help_does_not_wait_for_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_figures_are_listed_without_torch_under_the_titles_that_they_have():
+    from rni.paper.reproduce import all_figures
+
+    code = (
+        "import sys; from rni.cli import app\n"
+        "app(['reproduce', '--list'], standalone_mode=False)\n"
+        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    titles = {figure.id: figure.title for figure in all_figures().values()}
+    assert (told.returncode, dict(line.split(maxsplit=1) for line in told.stdout.splitlines())) == (0, titles)
+
+
 def test_theory_advises_on_learning_rate_time_and_scales(rni):
     code, out, _ = rni("theory", "--overlap", "0.3", "--scale", "0.3")
     assert code == 0

@@ -90,7 +90,7 @@ def test_imports_within_functions_only_keep_torch_out():
     assert {name for name in lazy if name not in LAZY and not name.startswith("cli.")} == set()
 
 
-@pytest.mark.parametrize("light", ["rni", "rni.runs.store", "rni.runs.engine", "rni.cli"])
+@pytest.mark.parametrize("light", ["rni", "rni.task", "rni.runs.store", "rni.runs.engine", "rni.cli"])
 def test_what_answers_at_once_does_not_import_torch(light):
     code = f"import sys, {light}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

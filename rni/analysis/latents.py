@@ -16,6 +16,7 @@ from torch import Tensor
 
 from rni.activation import Activation, make
 from rni.exchange.vanilla import VanillaRNN
+from rni.memory import in_groups
 from rni.weights import SVD, Weights, svd
 
 SKETCH = 64  # the largest rank that is looked for in a full matrix
@@ -57,7 +58,8 @@ class Latent:
 
     def pull(self, kappa: Tensor) -> Tensor:
         r"""$R^\dagger f(L\kappa + b) - \kappa$, 0 at a fixed point for any leak; a step moves by $\alpha$ of it."""
-        return self.of(self.f(self.currents(kappa))) - kappa
+        groups = in_groups(kappa, len(self.bias))
+        return torch.cat([self.of(self.f(self.currents(rows))) for rows in groups]) - kappa
 
     def step(self, kappa: Tensor) -> Tensor:
         r"""$F(\kappa)$."""

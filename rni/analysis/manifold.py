@@ -1,6 +1,7 @@
 r"""The current manifold (section 5): currents close to the span of the D leading left singular vectors of W,
 and the linear map from the integrals to the coordinates in it."""
 
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -25,7 +26,7 @@ def current_ratio(net: Network | VanillaRNN, directions: Tensor, inputs: Tensor)
     """
     inside = outside = 0.0
     directions = directions.double()
-    for nu, _ in net.steps(inputs):
+    for nu, _ in chain.from_iterable(map(net.steps, net.groups(inputs))):
         nu = nu.double()  # squares of large single-precision numbers overflow
         coordinates = nu @ directions
         inside += float(coordinates.norm(dim=1).sum())

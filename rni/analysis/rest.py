@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from rni.exchange.vanilla import VanillaRNN
 
@@ -18,15 +19,20 @@ def from_rest(net: VanillaRNN) -> VanillaRNN:
     """
     if net.initial is None and (net.leak == 1 or not bool(net.bias.any())):
         return net
-    states, start = [], net.start(1)
-    state = start
-    for _ in range(LONGEST):
-        state, before = net.step(state), state
-        states.append(state)
-        if torch.equal(state, before):
-            break
-    way, left = (float((each - state).norm()) for each in (start, states[len(states) // 2]))
+    state, steps = _followed(net, LONGEST)
+    halfway, _ = _followed(net, steps // 2 + 1)
+    way, left = (float((each - state).norm()) for each in (net.start(1), halfway))
     if not (way > 1e-6 * float(state.norm()) and left <= SETTLED * way):
         return net
     note = "tested from where it rests without inputs, to which it goes from its initial state"
     return replace(net, initial=state[0], notes=(*net.notes, note))
+
+
+def _followed(net: VanillaRNN, most: int) -> tuple[Tensor, int]:
+    """The state (1, neurons) after `most` steps without inputs, or where it stays the same; and how many it took."""
+    state = net.start(1)
+    for step in range(1, most + 1):
+        state, before = net.step(state), state
+        if torch.equal(state, before):
+            return state, step
+    return state, most

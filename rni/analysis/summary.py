@@ -206,6 +206,12 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     )
 
 
+def _sampled(net: VanillaRNN, inputs: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
+    """Currents and activity of the neurons `held`, (batch, time, held) each."""
+    currents, activity = zip(*((nu[:, held], h[:, held]) for nu, h in net.steps(inputs)), strict=True)
+    return torch.stack(currents, dim=1), torch.stack(activity, dim=1)
+
+
 def _assumed(net: VanillaRNN, told: bool) -> Iterator[str]:
     """What to know of the examination itself; `told`: whether a task or inputs were."""
     if not told:
@@ -229,8 +235,8 @@ class _Observed(NamedTuple):
 
 
 def _observed(net: VanillaRNN, drive: Tensor, held: Tensor, driven: str) -> _Observed:
-    sampled = ((nu[:, held], h[:, held]) for nu, h in net.steps(drive))
-    currents, activity = (torch.stack(each, dim=1).double() for each in zip(*sampled, strict=True))
+    sampled = (_sampled(net, group, held) for group in net.groups(drive))
+    currents, activity = (torch.cat(each).double() for each in zip(*sampled, strict=True))
     if not bool(torch.isfinite(currents.square().sum() + activity.square().sum())):
         found = f"runs away within {drive.shape[1]} steps of {driven}"
         raise InputError(f"network: {found}; allowed: activity that stays finite, perhaps on smaller inputs")

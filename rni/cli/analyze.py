@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rni.cli.files import require_ending, require_kind, require_output
-from rni.cli.flags import PAGE, Force, Scales
+from rni.cli.flags import PAGE, Force, Scales, Threads
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
 from rni.cli.specified import said_of_flags
@@ -41,6 +41,7 @@ def analyze(
     scales: Scales = None,
     disturbed: Annotated[bool, typer.Option("--robustness", help="Of NET.safetensors: errors when disturbed.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Of NET.safetensors: the way to an exact integrator.")] = False,
+    threads: Threads = None,
 ) -> None:
     """Examine any vanilla RNN, or recorded activity: what it integrates, how well and how long, and how it codes it.
 
@@ -65,8 +66,9 @@ def analyze(
 
     from rni.analysis import analyze
     from rni.exchange.foreign import read
-    from rni.exchange.vanilla import VanillaRNN
     from rni.task import Integration
+    from rni.threads import fitting
+    from rni.threads import threads as running_on
 
     reading: Any = {"leak": leak, "form": form, "reads": reads, "dt": dt, "tau": tau, "noise": noise}
     given = read(what, activation, **reading, names=_pairs(names) if names is not None else None)
@@ -76,8 +78,7 @@ def analyze(
             options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = read_inputs(inputs, given.channels)
-    if isinstance(given, VanillaRNN):
-        _match_threads(given.neurons)
+    context.with_resource(running_on(threads or fitting(given.neurons)))
     analysis = analyze(given, **options)
     if out is not None:
         from rni.pages.analysis import write_page
@@ -110,11 +111,3 @@ def _pairs(text: str) -> dict[str, str]:
     if len(names) < len(pairs):
         raise InputError(f"--map: {text!r}, a name of ours twice; allowed: each once")
     return names
-
-
-def _match_threads(neurons: int) -> None:
-    """Small products are slower on several threads, much slower beside another process."""
-    import torch
-
-    if neurons < 300:
-        torch.set_num_threads(1)

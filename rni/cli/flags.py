@@ -14,6 +14,7 @@ Seed = Annotated[int, typer.Option(help="Encoders and decoders are those of a tr
 Decays = Annotated[str | None, typer.Option(metavar="NUMBERS", help="One for each channel, e.g. 0.995 0.993.")]
 Scales = Annotated[str | None, typer.Option(metavar="NUMBERS", help="One for each channel; default: 1.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Local processes; default: all cores.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="That products run on; default: 1, all for large networks.")]
 Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler instead.")]
 Store = Annotated[Path | None, typer.Option(metavar="DIR", help="Finished runs; default: the user's cache folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]

@@ -23,26 +23,28 @@ def reproduce(
 
     Finished runs are kept: a killed reproduction goes on where it was.
     """
-    from rni.paper.figure import PROFILES
-    from rni.paper.reproduce import all_figures, chosen_figures
+    from rni.paper.listing import chosen_ids, titles
 
     if list_:
-        for figure in all_figures().values():
-            print(f"{figure.id:<8} {figure.title}")
+        for name, title in titles().items():
+            print(f"{name:<8} {title}")
         return
+    chosen_ids(ids or [])  # refused before torch is imported
+
+    from rni.paper.figure import PROFILES
+
     if profile not in PROFILES:
         raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}{nearest(profile, PROFILES)}")
     require_one_engine(workers, scheduler)
-    chosen = chosen_figures(ids or [])
 
     from rni.paper.claims import tally
-    from rni.paper.reproduce import reproduce
+    from rni.paper.reproduce import chosen_figures, reproduce
     from rni.runs import store as runs
     from rni.runs.engine import cluster, local
 
     with cluster(scheduler) if scheduler else local(workers) as executor:
         try:
-            outcomes, page = reproduce(chosen, PROFILES[profile], out, executor, store)
+            outcomes, page = reproduce(chosen_figures(ids or []), PROFILES[profile], out, executor, store)
         except KeyboardInterrupt:  # said at once: the workers take a moment to save what they have
             kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
             print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)

@@ -19,10 +19,12 @@ from typing import Literal, get_args
 import torch
 from torch import Generator, Tensor
 
-from rni.activation import Activation, make
+from rni import memory
+from rni.activation import ACTIVATIONS, Activation, make
 from rni.errors import InputError
 from rni.network import Network
 from rni.task import Integration
+from rni.tensors import stacked
 from rni.weights import Weights
 
 Form = Literal["rate", "current"]
@@ -146,7 +148,14 @@ class VanillaRNN:
 
     def _moved(self, state: Tensor, arriving: Tensor) -> Tensor:
         towards = arriving + self.bias
-        return (1 - self.leak) * state + self.leak * (self.f(towards) if self.form == "rate" else towards)
+        return self._leaked(state, self.f(towards) if self.form == "rate" else towards)
+
+    def _leaked(self, before: Tensor, towards: Tensor) -> Tensor:
+        return (1 - self.leak) * before + self.leak * towards if self._leaky else towards
+
+    @property
+    def _leaky(self) -> bool:
+        return isinstance(self.leak, Tensor) or self.leak != 1
 
     def gain(self, state: Tensor, x: Tensor | None = None) -> Tensor:
         """$f'$ where the step has it, (batch, neurons): at what arrives in the rate form, at v in the current form."""
@@ -186,17 +195,45 @@ class VanillaRNN:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
         nu = self.recurrent(self.rate(self.start(len(inputs))))
         for arriving, state in self._walk(inputs):
-            nu = (1 - self.leak) * nu + self.leak * arriving
+            nu = self._leaked(nu, arriving)
             yield nu, self.rate(state)
 
     def readout(self, states: Tensor) -> Tensor:
         r"""$y = D^\dagger h + a$, or of what else is read, (..., outputs) from states (..., neurons)."""
         if self.decoders is None:
             raise InputError("decoders: none; allowed: a network with a readout")
-        read = states if self.reads == "state" else self.rate(states - self.bias * (self.reads == "unbiased"))
-        y = read @ self.decoders
+        states = states - self.bias if self.reads == "unbiased" else states
+        y = (states if self.reads == "state" else self.rate(states)) @ self.decoders
         return y if self.offset is None else y + self.offset
 
     def outputs(self, inputs: Tensor) -> Tensor:
         r"""$y_t$, (batch, time, outputs) from inputs (batch, time, channels), without storing the states."""
-        return torch.stack([self.readout(state) for _, state in self._walk(inputs)], dim=1)
+        factors, seen = self.recurrent.factors(), self.reads == "rates" or self.form == "rate"
+        if factors and seen and self.decoders is not None and not (self._leaky or self.noise):
+            return self._latent_outputs(*factors, self.decoders, inputs)
+        walks = map(self._walk, self.groups(inputs))
+        return torch.cat([stacked((self.readout(h) for _, h in walk), inputs.shape[1]) for walk in walks])
+
+    def groups(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""
+        return (inputs,) if self.noise else memory.in_groups(inputs, self.neurons)
+
+    def _latent_outputs(self, left: Tensor, right: Tensor, decoders: Tensor, inputs: Tensor) -> Tensor:
+        r"""$\kappa_t = R^\dagger h_t$ and $y_t = D^\dagger h_t + a$, where $h_t = f(L\kappa_{t-1} + U x_t + b)$.
+
+        For $W = L R^\dagger$ without leak, by neurons whose states fit into the cache: they are never all there.
+        """
+        enters, leaves = torch.cat([left.T, self.input_weights.T]).T, torch.cat([right.T, decoders.T]).T
+        alike = self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.buffers())
+        size = max(1, memory.TOGETHER // (len(inputs) or 1)) if alike else self.neurons
+        blocks = list(zip(*(part.split(size) for part in (enters, self.bias, leaves)), strict=True))
+        rank, read = left.shape[1], (self.rate(self.start(1)) @ leaves).expand(len(inputs), -1)
+        outputs = []
+        for x in inputs.to(self.input_weights).unbind(1):
+            driven = torch.cat([read[:, :rank], x], 1)
+            read = torch.zeros_like(read)
+            for enter, bias, leave in blocks:
+                read.addmm_(self.f(torch.addmm(bias, driven, enter.T)), leave)
+            outputs.append(read[:, rank:])
+        y = torch.stack(outputs, dim=1)
+        return y if self.offset is None else y + self.offset

@@ -4,7 +4,6 @@ import importlib
 import io
 import json
 import os
-import pkgutil
 import platform
 import sys
 import time
@@ -19,10 +18,11 @@ import numpy as np
 from matplotlib import rc_context
 
 from rni.atomic import require_writable_folder, said, write_atomically
-from rni.errors import InputError, nearest
+from rni.errors import InputError
 from rni.pages.style import picture
 from rni.paper import figures
 from rni.paper.figure import Figure, Measured, Profile
+from rni.paper.listing import chosen_ids, titles
 from rni.paper.outcome import Outcome
 from rni.paper.report import write_report
 from rni.runs.engine import TRIES, ClusterLost, compute_all, result
@@ -34,20 +34,19 @@ from rni.threads import threads
 
 
 def all_figures() -> dict[str, Figure]:
-    """Every figure and table by id, in the paper's order: one module each, found by itself."""
-    modules = (importlib.import_module(f"{figures.__name__}.{m.name}") for m in pkgutil.iter_modules(figures.__path__))
-    found = sorted((module.FIGURE for module in modules), key=lambda figure: figure.order)
-    return {figure.id: figure for figure in found}
+    """Every figure and table by id, in the paper's order."""
+    return {name: figure(name) for name in titles()}
+
+
+def figure(name: str) -> Figure:
+    """The figure of that id; no other is imported."""
+    return importlib.import_module(f"{figures.__name__}.{name}").FIGURE
 
 
 def chosen_figures(ids: Sequence[str]) -> list[Figure]:
     """The figures of the given ids, or all of them."""
-    known = all_figures()
-    ids = [name for text in ids for name in text.replace(",", " ").split()]
-    for name in ids:
-        if name not in known:
-            raise InputError(f"{name}: no such figure; allowed: {', '.join(known)}{nearest(name, known)}")
-    return [figure for figure in known.values() if not ids or figure.id in ids]
+    chosen = chosen_ids(ids)
+    return [figure(name) for name in titles() if not chosen or name in chosen]
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, float]:
     """A figure's measurements and the seconds they took: what a worker does."""
     begun = time.perf_counter()
     with threads(1):  # the same bits anywhere
-        measured = all_figures()[name].measure(StoredRuns(Store(store)), profile)
+        measured = figure(name).measure(StoredRuns(Store(store)), profile)
     return measured, time.perf_counter() - begun
 
 

@@ -23,6 +23,7 @@ from rni.atomic import said
 from rni.errors import Diverged, InputError
 from rni.runs.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.store import Store
+from rni.threads import cores
 
 if TYPE_CHECKING:
     from rni.runs.specification import Specification
@@ -146,9 +147,8 @@ def result(future: Future) -> Any:
 
 
 def local(workers: int | None = None) -> Executor:
-    """Processes of this machine, by default one for each core; they stay from the first to the last task."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = cores if workers is None else workers
+    """Processes of this machine, by default one for each core it may use; they stay from the first task to the last."""
+    workers = cores() if workers is None else workers
     if workers < 1:
         raise InputError(f"workers: {workers}; allowed: 1 or more")
     return LocalExecutor(workers)

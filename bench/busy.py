@@ -1,0 +1,71 @@
+"""A training beside other work: it takes its share of the machine's time, and does not wait for itself."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import rni
+from bench.measuring import DECAYS, Lines, Ratio, alone, load
+from rni.threads import cores
+
+BESIDE, THREADS = (0, 2, 4), (1, 2)
+TITLE = "A busy machine"
+ABOUT = """A training (ReLU, one channel, dense, batch 32) alone, and beside processes that do nothing but compute. With
+L busy threads in all on C cores its share of them makes it L / C times slower, if L is more than C: allowed is one and
+a half times that. What else ran on the machine is in the load before each row, and spoils the row where it is not
+small."""
+
+
+def trained(neurons: int, steps: int, threads: int) -> tuple[float, float]:
+    """Seconds by the clock and of processor time."""
+    raw = {"task": {"decays": DECAYS[:1]}, "network": {"neurons": neurons}}
+    spec = rni.Specification.parse(raw | {"training": {"batch": 32, "steps": steps, "threads": threads}})
+    rni.run(spec.model_copy(update={"training": spec.training.model_copy(update={"steps": 1})}))
+    clock, processor = time.perf_counter(), time.process_time()
+    rni.run(spec)
+    return time.perf_counter() - clock, time.process_time() - processor
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many processes that compute as long as it is entered."""
+    context = multiprocessing.get_context("spawn")
+    others = [context.Process(target=_compute, daemon=True) for _ in range(count)]
+    for each in others:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in others:
+            each.terminate()
+            each.join()
+
+
+def _compute() -> None:
+    while True:
+        sum(range(10**6))
+
+
+def beside(neurons: int, steps: int) -> Lines:
+    yield "| threads | beside | load before | clock, s | processor, s | times its own alone | allowed, 1.5 L / C |"
+    yield "|---|---|---|---|---|---|---|"
+    for threads in THREADS:
+        own = float("nan")
+        for others in BESIDE:
+            before = load()
+            with busy(others):
+                clock, processor = alone(trained, neurons, steps, threads)
+            own = own if others else clock
+            allowed = 1.5 * max(1.0, (threads + others) / cores())
+            times = f"{clock:.3g} | {processor:.3g} | {clock / own:.2f} | {allowed:.2f}"
+            yield f"| {threads} | {others} | {before:.1f} | {times} |"
+            if others:
+                yield Ratio(
+                    f"a training on {threads} threads beside {others} busy processes / allowed", clock / own / allowed
+                )
+    yield f"\nC = {cores()}; L counts the threads of the training and the processes beside it."
+
+
+def tables(neurons: int = 1000, steps: int = 1000) -> dict[str, Lines]:
+    return {f"n = {neurons}, {steps} steps": beside(neurons, steps)}
