@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from bench import design, dynamics, explore, paper, scale, sweep, training
+from bench import design, dynamics, explore, paper, release, scale, sweep, training
 from bench.measuring import machine
 
 PARTS = {
@@ -15,6 +15,7 @@ PARTS = {
     "explore": explore,
     "dynamics": dynamics,
     "sweep": sweep,
+    "release": release,
 }
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEAD = (
