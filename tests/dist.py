@@ -59,7 +59,8 @@ class Environment:
             (self.packages / "base.pth").write_text(f"{base.packages}\n")
 
     def install(self, *what: str) -> None:
-        self.run(f"pip install --quiet --disable-pip-version-check {' '.join(map(repr, what))}", self.bin)
+        """Not compiled: most of what comes with torch is never imported."""
+        self.run(f"pip install --quiet --no-compile --disable-pip-version-check {' '.join(map(repr, what))}", self.bin)
 
     def run(self, command: str, where: Path) -> str:
         """Its output; away from the sources, with nothing of this process's Python."""
