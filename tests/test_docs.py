@@ -64,6 +64,11 @@ def test_every_figure_has_a_small_picture_in_the_gallery():
     assert {name: size for name, size in pictures.items() if size > 60_000} == {}
 
 
+def test_every_tutorial_ends_with_an_exercise():
+    last = {page.stem: page.read_text().rpartition("\n## ")[2] for page in (DOCS / "learn").glob("*.md")}
+    assert [name for name, text in last.items() if not text.startswith("Exercise\n")] == ["index"]
+
+
 def test_every_extra_is_documented_and_tried_before_a_release():
     documented = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "do" / "install.md").read_text(), flags=re.MULTILINE))
     assert documented == set(OF_EXTRAS) == set(PROJECT["optional-dependencies"])
