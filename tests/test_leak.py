@@ -1,5 +1,7 @@
 r"""Leaky networks, $h \leftarrow (1-\alpha)\,h + \alpha f(W(h + xe))$: designed, certified, saved, refused."""
 
+import json
+
 import pytest
 import torch
 
@@ -128,3 +130,29 @@ def test_silencing_keeps_the_leak_and_polish_makes_a_leaky_network_exact():
     x = white_noise(4, 500, 2, generator).double()
     assert float(relative_error(polished.network, x).max()) < 1e-9
     assert polished.network.leak == 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "network", "training", "bar"),
+    [
+        ("decays = [0.95, 0.9]", "activation = 'relu'", "", 0.05),
+        ("decays = [0.8, 0.7]\nscales = [0.1, 0.1]", "activation = 'tanh'", "duration = 10\nlearning_rate = 0.1", 0.1),
+    ],
+)
+def test_a_leaky_integrator_of_the_shell_is_the_same_when_exported_and_analysed_again(
+    rni_command, tmp_path, task, network, training, bar
+):
+    configuration, net, arrays = (tmp_path / name for name in ("net.toml", "net.safetensors", "net.npz"))
+    configuration.write_text(
+        f"[task]\n{task}\n[network]\nneurons = 200\nleak = 0.5\n{network}\n[training]\nsteps = 4000\n{training}\n"
+    )
+    for command in (["train", configuration, "--out", net], ["export", net, "--to", "arrays", "--out", arrays]):
+        code, *_ = rni_command(*map(str, command))
+        assert code == 0
+    (first, second) = (json.loads(rni_command("analyze", str(path), "--json")[1]) for path in (net, arrays))
+    assert first["verdict"] == second["verdict"]
+    assert max(max(by_steps["2000"]) for by_steps in first["errors"].values()) < bar
+    assert second["decays"] == pytest.approx(first["decays"], rel=1e-6)
+    for kind, by_steps in first["errors"].items():
+        assert second["errors"][kind]["2000"] == pytest.approx(by_steps["2000"], rel=1e-3)

@@ -62,7 +62,7 @@ def _training(profile: Profile, activation: str, loss: str, channels: int) -> di
 
 
 def by_the_authors(
-    profile: Profile, activation: str, loss: str, channels: int, seeds: int | None = None
+    profile: Profile, activation: str, loss: str, channels: int, seeds: int | None = None, points: int = 256
 ) -> list[Specification]:
     """The networks of Table 1 as the authors train them, with fewer points and sequences.
 
@@ -70,7 +70,7 @@ def by_the_authors(
     """
     shape: dict[str, Any] = {"name": "sigmoid", "slope": 5, "threshold": 0}
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
-    training = _authors_training(profile, activation, loss, channels)
+    training = _authors_training(profile, activation, loss, channels, points)
     stays_low = loss == "batch" and "optimizer" not in training
     raw: dict[str, Any] = {
         "task": {"decays": decays},
@@ -85,7 +85,7 @@ def by_the_authors(
     return [Specification.parse(raw | {"seed": seed}) for seed in range(seeds or (1 if costly else 2))]
 
 
-def _authors_training(profile: Profile, activation: str, loss: str, channels: int) -> dict[str, Any]:
+def _authors_training(profile: Profile, activation: str, loss: str, channels: int, points: int) -> dict[str, Any]:
     r"""Their rates: for descent in their normalisation of the batch loss, the paper's over $T^3$."""
     if loss == "batch" and (activation, channels) == ("sigmoid", 2):
         return {"duration": 10, "batch": 8, "optimizer": "adam", "learning_rate": 5e-5, "steps": 10000}
@@ -97,7 +97,7 @@ def _authors_training(profile: Profile, activation: str, loss: str, channels: in
         return {"optimizer": "adam", "learning_rate": 1e-4, "steps": 1000, "stop_loss": 1e-9}
     steps = {1: 5000, 2: 1000, 3: 5000, 5: 5000}[channels] * (2 if activation == "sigmoid" and channels > 2 else 1)
     return {
-        "points": 32 if activation == "relu" else 64,
+        "points": points,
         "bounds": [5.0 if channels <= 2 else 5.1] * channels,
         "current_weight": 1 / profile.neurons,
         "optimizer": "adam",
