@@ -54,9 +54,9 @@ docs: .venv/docs
 links: .venv/docs
 	$(BIN)/python -m sphinx -b linkcheck docs build/links
 
-# small pictures of all figures, from the quick profile: minutes
+# small pictures of all figures, at full size: half an hour on two cores
 gallery: setup
-	$(BIN)/rni reproduce --out build/report
+	$(BIN)/rni reproduce --profile paper --out build/report
 	$(BIN)/python docs/thumbnails.py build/report docs/gallery
 
 # wheel (built from the sdist) and sdist, tried in clean environments

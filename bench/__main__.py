@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from bench import busy, design, dynamics, explore, history, paper, scale, sweep, training
+from bench import busy, design, dynamics, explore, history, paper, release, scale, sweep, training
 from bench.measuring import Ratio, load, machine
 
 PARTS = {
@@ -16,6 +16,7 @@ PARTS = {
     "explore": explore,
     "dynamics": dynamics,
     "sweep": sweep,
+    "release": release,
 }
 RESULTS, TRIED = (Path(__file__).parent / name for name in ("RESULTS.md", "tried.md"))
 HEAD = (

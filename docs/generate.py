@@ -140,16 +140,14 @@ def figures() -> str:
     parts = [
         "# The paper's figures, and ours",
         "Each line makes the figure as PNG, SVG and data, with a verdict on its claims, in `report/`; with `--profile "
-        "paper` at full size. Pictures are of the quick profile, of the figures without training; `make gallery` "
-        "makes those of all.",
+        "paper` at full size, as the pictures here are, which `make gallery` makes.",
     ]
     for figure in all_figures().values():
         source = figure.measure.__module__
-        picture = HERE / "gallery" / f"{figure.id}.png"
-        shown = f"![{figure.title}](../gallery/{figure.id}.png)" if picture.exists() else ""
+        shown = f"![{figure.title}](../gallery/{figure.id}.webp)"
         code = f"```console\n$ rni reproduce {figure.id}\n```"
         parts += [f"## {figure.id}: {figure.title}", shown, _display(figure.caption), code, f"Source: `{source}`."]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _display(text: str) -> str:

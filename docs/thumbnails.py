@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-WIDTH = 640  # of a page's column, nearly
+WIDTH = 900  # of a page's column
 
 
 def main(report: Path, folder: Path) -> None:
@@ -14,7 +14,7 @@ def main(report: Path, folder: Path) -> None:
         with Image.open(path) as picture:
             size = (WIDTH, round(picture.height * WIDTH / picture.width))
             small = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-        small.quantize(64).save(folder / path.name, optimize=True)
+        small.save(folder / f"{path.stem}.webp", quality=70, method=6)
 
 
 if __name__ == "__main__":

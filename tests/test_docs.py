@@ -17,8 +17,10 @@ import rni
 from rni.activation import ACTIVATIONS
 from rni.cli import main
 from rni.losses import LOSSES
+from rni.paper.reproduce import all_figures
 from rni.vectors import VECTORS
 from rni.weights import WEIGHTS
+from tests.dist import OF_EXTRAS, PROJECT
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "generated" not in path.parts)
@@ -54,6 +56,26 @@ def test_every_public_name_has_an_example():
     }
     modules = {f"rni.{name}" for name in MODULES}  # their members have theirs
     assert sorted(set(PUBLIC) - own - in_module - modules) == []
+
+
+def test_every_figure_has_a_small_picture_in_the_gallery():
+    pictures = {path.stem: path.stat().st_size for path in (DOCS / "gallery").iterdir()}
+    assert set(pictures) == set(all_figures())
+    assert {name: size for name, size in pictures.items() if size > 60_000} == {}
+
+
+def test_every_tutorial_ends_with_an_exercise():
+    last = {page.stem: page.read_text().rpartition("\n## ")[2] for page in (DOCS / "learn").glob("*.md")}
+    assert [name for name, text in last.items() if not text.startswith("Exercise\n")] == ["index"]
+
+
+def test_every_extra_is_documented_and_tried_before_a_release():
+    documented = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "do" / "install.md").read_text(), flags=re.MULTILINE))
+    assert documented == set(OF_EXTRAS) == set(PROJECT["optional-dependencies"])
+
+
+def test_the_citation_is_of_this_version():
+    assert f"version: {PROJECT['version']}\n" in (DOCS.parent / "CITATION.cff").read_text()
 
 
 @pytest.fixture(autouse=True)
