@@ -124,7 +124,10 @@ W = {"recurrent": np.zeros((5, 5)), "input_weights": np.ones((5, 1)), "activatio
             "a.weight, b.weight: each could be the readout; allowed: one matrix of shape (outputs, 5)",
         ),
         (W | {"inputz": 1}, "inputz: unknown; allowed: recurrent, "),
-        ({"recurrent": np.zeros((5, 5)), "activation": "relu"}, "encoders, input_weights: one of the two"),
+        (
+            {"recurrent": np.zeros((5, 5)), "activation": "relu"},
+            "encoders, input_weights: neither, beside recurrent 5x5; allowed: one of the two",
+        ),
         ({"input_weights": np.ones((5, 1)), "activation": "relu"}, "recurrent: missing"),
         (W | {"activation": "cube"}, "activation: 'cube'; allowed: linear"),
         ({k: v for k, v in W.items() if k != "activation"}, "activation: missing; allowed: given once, linear"),

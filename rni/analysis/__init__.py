@@ -27,6 +27,7 @@ from rni.analysis.manifold import current_ratio as current_ratio
 from rni.analysis.manifold import explained as explained
 from rni.analysis.manifold import linear_map as linear_map
 from rni.analysis.manifold import null_ratio as null_ratio
+from rni.analysis.noisy import Noisy as Noisy
 from rni.analysis.perturbations import Robustness as Robustness
 from rni.analysis.perturbations import robustness as robustness
 from rni.analysis.population import PopulationVectors as PopulationVectors

@@ -24,7 +24,7 @@ from rni.exchange.vanilla import VanillaRNN
 DESCRIBED = 12  # fixed points, of those that were found
 KEPT = 0.05  # of the spread of states that is left after 50 own times, if they are a memory
 SAME = 1e-3  # of the range of states then: most have another as close, where they fall together
-CLOSE = 0.02  # of that range: as close is one outcome
+CLOSE = 0.02  # of that range: as close is one outcome; most of one have none of another twice as close
 ARRIVED = 0.05  # of the way from an attractor to the next point: as close counts as there
 WATCHED = 8  # states whose neighbours are followed too
 CHAOS = 5.0  # powers of e by which neighbours part, if they do at all
@@ -38,12 +38,12 @@ class Dynamics(Described):
     r"""Fixed points of the network, and what becomes of the states that it visits without inputs.
 
     own_time: $1/\alpha$, in steps. coordinates: how many latent ones. attractors: where states end, the part of them
-    for each; graded: most end alone. retained: what is left of the spread of the states after 10
-    and after 50 own times. slow: multipliers with time constants above 10 own times at the first fixed point, which
-    most states are next to. drift: the speed of the fastest state after 25 own times, in parts of their range a step:
-    it bounds how fast a memory moves. leaves: the part of the states that leaves every bound; of the others, grows:
-    get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is one.
-    feedforward: W has no loop. random: W's singular values are those of independent random weights.
+    for each; graded: most end alone, or without a gap to the next. retained: what is left of the spread of the states
+    after 10 and after 50 own times. slow: multipliers with time constants above 10 own times at the first fixed point,
+    which most states are next to. drift: the speed of the fastest state after 25 own times, in parts of their range a
+    step: it bounds how fast a memory moves. leaves: the part of the states that leaves every bound; of the others,
+    grows: get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is
+    one. feedforward: W has no loop. random: W's singular values are those of independent random weights.
 
     >>> found = rni.analyze(rni.design(rni.Integration(0.95), neurons=40).network).dynamics
     >>> found.coordinates, len(found.fixed_points), round(found.retained[0], 1), found.feedforward
@@ -153,9 +153,11 @@ def _fate(reduced: Latent, points: FixedPoints, first: Tensor, later: Tensor, la
         fate["attractors"] = _parts(arrived & (nearest == k) for k in stable)
     if spread(last) >= KEPT * spread(first):
         alone = _nearest(last, last, math.inf, itself=False)[0] > SAME * _range(last)
-        fate["graded"] = bool(alone.double().mean() > 0.5)
+        outcome = distinct(reduced, last, CLOSE * _range(last))[1]
+        others = torch.cdist(last, last).masked_fill(outcome[:, None] == outcome, math.inf)
+        between = others.amin(1) <= 2 * CLOSE * _range(last)
+        fate["graded"] = bool(alone.double().mean() > 0.5 or between.double().mean() > 0.5)
         if not fate["graded"]:
-            outcome = distinct(reduced, last, CLOSE * _range(last))[1]
             fate["attractors"] = _parts(outcome == k for k in outcome.unique().tolist())
     return fate
 
@@ -246,7 +248,8 @@ def feedforward(net: VanillaRNN) -> bool:
 def random(net: VanillaRNN, values: Tensor | None = None) -> bool:
     r"""Whether W's singular values follow the quarter-circle law of independent weights of one variance $\sigma^2$.
 
-    $F(s) = (x\sqrt{4-x^2}/2 + 2\arcsin(x/2))/\pi$ with $x = s/(\sigma\sqrt n)$, to within 0.05, and none above it.
+    $F(s) = (x\sqrt{4-x^2}/2 + 2\arcsin(x/2))/\pi$ with $x = s/(\sigma\sqrt n)$, to within 0.05 or 2 / n, and
+    none above it.
     """
     if not 20 <= net.neurons <= LARGEST or net.recurrent.factors() is not None:
         return False
@@ -255,4 +258,4 @@ def random(net: VanillaRNN, values: Tensor | None = None) -> bool:
     x = values / values.square().mean().sqrt().clamp(min=1e-300)
     law = (x * (4 - x.square()).clamp(min=0).sqrt() / 2 + 2 * (x / 2).clamp(max=1).arcsin()) / math.pi
     even = (torch.arange(net.neurons) + 0.5) / net.neurons
-    return bool((law - even).abs().max() < 0.05) and float(x[-1]) < 2.3
+    return bool((law - even).abs().max() < max(0.05, 2 / net.neurons)) and float(x[-1]) < 2.3

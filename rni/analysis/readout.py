@@ -62,8 +62,6 @@ def given_readout(net: VanillaRNN, inputs: Tensor) -> Readout:
     decoders, offset = net.decoders, (0 if net.offset is None else net.offset) - rest
     net = replace(net, offset=offset)
     outputs = net.outputs(inputs).double()
-    if net.noise:  # what inputs add: the noise is the same without them
-        outputs = outputs - net.outputs(torch.zeros_like(inputs))
     size = outputs.flatten(0, 1).std(0)
     size[size == 0] = 1
     signals = outputs / size  # each output counts alike

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rni.analysis.behaviour import Dynamics
+from rni.analysis.noisy import Noisy
 from rni.analysis.verdict import Verdict, percent
 from rni.atomic import write_atomically
 from rni.described import Described, numbers
@@ -73,7 +74,7 @@ class Analysis(_Result):
     that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
     mixing (several channels): 0 is pure, 1 is even selectivity. dynamics: without inputs. data: the arrays behind the
     figures. form, leak, noise, dt: of the network's step; times: the time constants of the fitted decays, in steps,
-    or in the unit of dt.
+    or in the unit of dt. noisy: the network with its noise, where it has any; all else is measured without.
 
     >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=40).network
     >>> found = rni.analyze(net, inputs=rni.inputs.white_noise(16, 100, 2, torch.Generator().manual_seed(0)))
@@ -110,6 +111,7 @@ class Analysis(_Result):
     principal_ratio: float
     linearity: float
     dynamics: Dynamics
+    noisy: Noisy | None
     data: dict[str, np.ndarray] = field(repr=False, compare=False)
 
     @property
@@ -151,6 +153,8 @@ class Analysis(_Result):
         if math.isfinite(self.linearity):
             yield f"currents linear in the integrals: {percent(self.linearity)} of the variance"
         yield from self.dynamics.lines()
+        if self.noisy is not None:
+            yield from self.noisy.lines()
 
     def plot(self) -> "Figure":
         """Outputs against integrals on a test sequence, and singular values, as a matplotlib figure."""

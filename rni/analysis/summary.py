@@ -1,7 +1,7 @@
 """The standard examination of an integrator, or of recorded activity, in one value."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Unpack, overload
 
@@ -13,14 +13,15 @@ from rni.accuracy import error_by_duration, longest_duration
 from rni.activation import Activation
 from rni.analysis.behaviour import dynamics, feedforward
 from rni.analysis.coding import Coding, coding
-from rni.analysis.effective import LEADING, RECENT, growth, halves, memory, outliers, principal
+from rni.analysis.effective import LEADING, RECENT, Principal, growth, halves, memory, outliers, principal
 from rni.analysis.manifold import current_ratio, null_ratio
+from rni.analysis.noisy import noisy
 from rni.analysis.readout import Readout, fitted_readout, given_readout, reads
 from rni.analysis.recorded import examine_recording
 from rni.analysis.rest import from_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.samples import given_inputs, require_independent, require_steps
-from rni.analysis.verdict import TOLERANCE, forgotten, judge, named, percent, time_constant
+from rni.analysis.verdict import TOLERANCE, forgotten, judge, named, time_constant
 from rni.errors import InputError
 from rni.exchange.foreign import Foreign, Reading, interpret
 from rni.exchange.recording import Recording
@@ -105,36 +106,26 @@ def analyze(
 
 
 def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
-    noisy = from_rest(given)
-    net, known = replace(noisy, noise=0.0), noisy.task is not None
+    net, known = replace(from_rest(given), noise=0.0), given.task is not None
     # without loops, what is left of the inputs is the neurons' own leak
     recent = round(RECENT / float(torch.as_tensor(net.leak).max())) if feedforward(net) else RECENT
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
     if inputs is None:
-        trajectories = min(64, max(16, 64_000 // len(held)))
-        drive = white_noise(trajectories, STEPS, net.channels, _generator(seed + 1))
+        drive = _drive(64, net.channels, held, seed)
     elif known and reads(net):
         drive = inputs
     else:  # what is fitted is judged on other sequences
         require_steps(inputs)
         require_independent(inputs, "are")
         drive, inputs = halves(inputs)
-    sampled = ((nu[:, held], h[:, held]) for nu, h in net.steps(drive))
-    currents, activity = (torch.stack(each, dim=1).double() for each in zip(*sampled, strict=True))
-    if not bool(torch.isfinite(currents.square().sum() + activity.square().sum())):
-        found = f"runs away within {drive.shape[1]} steps of {'N(0, 1)' if inputs is None else 'these'} inputs"
-        raise InputError(f"network: {found}; allowed: activity that stays finite, perhaps on smaller inputs")
-    shape = principal(currents.flatten(0, 1))
-    if reads(net):
-        read = given_readout(net, drive)
-    else:
-        signals = shape.coordinates(currents, LEADING)
-        read = fitted_readout(net, drive, signals, activity, held)
-    net, task, fit = read.net, read.task, read.fit
+    driven = "N(0, 1) inputs" if inputs is None else "these inputs"
+    currents, activity, shape, read = _observed(net, drive, held, driven)
+    unread, net, task, fit = net, read.net, read.task, read.fit
     absent = torch.tensor([not known and forgotten(decay, recent) for decay in task.decays])
 
     generator = _generator(seed)
-    tests = _tested(read, absent, _tests(net.channels, inputs, generator))
+    sequences = list(_tests(net.channels, inputs, generator))
+    tests = _tested(net, task, absent, sequences)
     test = bursts(TRAJECTORIES[200], 200, net.channels, generator) if inputs is None else inputs
     coded = Coding() if bool(absent.any()) else coding(currents, activity, task.targets(drive.double()), shape)
     spectrum = svd(net.recurrent)
@@ -162,15 +153,26 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         linearity=coded.linearity,
         largest=tests.largest,
     )
-    alone = dynamics(replace(net, noise=noisy.noise), inputs, values=values, seed=seed)
+    alone = dynamics(replace(net, noise=given.noise), inputs, values=values, seed=seed)
+    verdict, as_heard = named(found, alone, fitted=not known), None
+    if given.noise:
+        # its own readout, right but for order and offset; else one that was fitted under noise
+        whole = replace(net if read.source == "given" else unread, noise=given.noise, task=task)
+        more = drive if inputs is not None else _drive(256, net.channels, held, seed)
+        heard = _observed(whole, more, held, f"{driven} with its noise").read
+        told = _tested(heard.net, task, absent, sequences)
+        as_heard = noisy(heard.net, drive, told.errors, heard.fit.decays)
+        verdict = replace(verdict, evidence=f"{verdict.evidence}; {as_heard.clause(verdict.kind)}")
+        data |= {"noisy_errors": told.worst, "noisy_outputs": heard.net.outputs(test[:1])[0]}
     return Analysis(
-        verdict=named(found, alone, fitted=not known),
+        verdict=verdict,
+        noisy=as_heard,
         dynamics=alone,
         neurons=net.neurons,
         activation=repr(net.f),
         form=net.form,
         leak=tuple(net.leak.tolist()) if isinstance(net.leak, Tensor) else net.leak,
-        noise=noisy.noise,
+        noise=given.noise,
         dt=net.dt,
         times=tuple((net.dt or 1.0) * time_constant(decay) for decay in fit.decays.tolist()),
         decays=task.decays,
@@ -197,7 +199,6 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         notes=(
             *net.notes,
             *_assumed(net, known or inputs is not None),
-            *_noise(noisy.noise, read, test),
             *read.notes,
             *coded.notes,
         ),
@@ -213,12 +214,31 @@ def _assumed(net: VanillaRNN, told: bool) -> Iterator[str]:
         yield f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"
 
 
-def _noise(noise: float, read: Readout, test: Tensor) -> Iterator[str]:
-    """What process noise adds, which no other number has in it."""
-    if noise:
-        outputs = replace(read.net, noise=noise).outputs(test)
-        error = float(error_by_duration(outputs, read.task.targets(test.double()), test)[-1].max())
-        yield f"measured without its process noise of {noise:g}; with it, relative error {percent(error)}"
+def _drive(most: int, channels: int, held: Tensor, seed: int) -> Tensor:
+    """White noise, of as many trials, or as can be held in memory."""
+    return white_noise(min(most, max(16, 64_000 // len(held))), STEPS, channels, _generator(seed + 1))
+
+
+class _Observed(NamedTuple):
+    """Currents and activity (trials, time, held) of the neurons `held`, their principal components, and the readout."""
+
+    currents: Tensor
+    activity: Tensor
+    shape: Principal
+    read: Readout
+
+
+def _observed(net: VanillaRNN, drive: Tensor, held: Tensor, driven: str) -> _Observed:
+    sampled = ((nu[:, held], h[:, held]) for nu, h in net.steps(drive))
+    currents, activity = (torch.stack(each, dim=1).double() for each in zip(*sampled, strict=True))
+    if not bool(torch.isfinite(currents.square().sum() + activity.square().sum())):
+        found = f"runs away within {drive.shape[1]} steps of {driven}"
+        raise InputError(f"network: {found}; allowed: activity that stays finite, perhaps on smaller inputs")
+    shape = principal(currents.flatten(0, 1))
+    if reads(net):
+        return _Observed(currents, activity, shape, given_readout(net, drive))
+    signals = shape.coordinates(currents, LEADING)
+    return _Observed(currents, activity, shape, fitted_readout(net, drive, signals, activity, held))
 
 
 class _Tested(NamedTuple):
@@ -235,18 +255,18 @@ class _Tested(NamedTuple):
     limits: tuple[str, ...]
 
 
-def _tested(read: Readout, absent: Tensor, tests: Iterator[tuple[str, Tensor]]) -> _Tested:
+def _tested(net: VanillaRNN, task: Integration, absent: Tensor, tests: Iterable[tuple[str, Tensor]]) -> _Tested:
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
     curves: dict[str, Tensor] = {}  # of the longest sequences of each kind
     largest = 0.0
     for kind, x in tests:
-        targets = read.task.targets(x.double())
+        targets = task.targets(x.double())
         largest = max(largest, float(targets.abs().max()))
-        curve = error_by_duration(read.net.outputs(x), targets, x).masked_fill(absent, math.nan)
+        curve = error_by_duration(net.outputs(x), targets, x).masked_fill(absent, math.nan)
         errors.setdefault(kind, {})[x.shape[1]] = tuple(curve[-1].tolist())
         curves[kind] = curve
     durations = {kind: longest_duration(curve, TOLERANCE) for kind, curve in curves.items()}
-    limits = tuple(min(durations, key=lambda kind, c=c: durations[kind][c]) for c in range(read.net.channels))
+    limits = tuple(min(durations, key=lambda kind, c=c: durations[kind][c]) for c in range(net.channels))
     shortest = tuple(durations[kind][c] for c, kind in enumerate(limits))
     return _Tested(errors, torch.stack(list(curves.values())).amax(0), largest, shortest, limits)
 

@@ -103,7 +103,10 @@ def _pairs(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
         raise InputError(f"--map: {text!r}; allowed: OURS=THEIRS,..., as in recurrent=J,input_weights=B")
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    names = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    if len(names) < len(pairs):
+        raise InputError(f"--map: {text!r}, a name of ours twice; allowed: each once")
+    return names
 
 
 def _match_threads(neurons: int) -> None:

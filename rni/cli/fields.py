@@ -20,6 +20,7 @@ FIELDS = {
         "weights": ("dense", "or lowrank, dale"),
         "leak": ("1", "alpha = dt / tau of a leaky network; 1 is none"),
         "initial_radius": ("0", "spectral radius of W at the start"),
+        "initial_space": ("all", "or vectors: a W within the space of encoders and decoders"),
         "precision": ("float32", "or float64"),
     },
     "training": {

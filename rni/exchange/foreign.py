@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rni import weights
 from rni.activation import ACTIVATIONS, Activation, make
-from rni.errors import InputError
+from rni.errors import InputError, nearest
 from rni.exchange.formats import SUPPORTED, Found, recognise
 from rni.exchange.layers import TIMES
 from rni.exchange.loading import Loaded, load_tensors
@@ -171,12 +171,12 @@ def _mapped(tensors: Mapping[str, Any], names: Mapping[str, str]) -> Found:
     """Tensors by names that are given."""
     arrays: dict[str, Any] = {}
     for ours, theirs in names.items():
-        if ours not in network_arrays():
-            raise InputError(f"map: {ours!r}; allowed: {', '.join(network_arrays())}")
+        if ours not in (known := network_arrays()):
+            raise InputError(f"map: {ours!r}; allowed: {', '.join(known)}{nearest(ours, known)}")
         turned = theirs not in tensors and theirs.endswith(".T")
         name = theirs.removesuffix(".T") if turned else theirs
         if name not in tensors:
-            raise InputError(f"map: {ours}={theirs}; allowed: of this file {_shown(tensors)}")
+            raise InputError(f"map: {ours}={theirs}; allowed: of this file {_shown(tensors)}{nearest(name, tensors)}")
         arrays[ours] = tensors[name] if ours in TEXTS else _plain(ours, real(name, tensors[name]))
         arrays[ours] = arrays[ours].T if turned else arrays[ours]
     left = [
@@ -252,9 +252,10 @@ def _from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None)
     recurrent = weights.from_tensors(tensors)
     like = next(recurrent.parameters()).detach()
     if ("encoders" in arrays) == ("input_weights" in arrays):
+        found = "both" if "encoders" in arrays else f"neither, beside {_shown(tensors)}"
         raise InputError(
-            "encoders, input_weights: one of the two; allowed: encoders E, fed through W, or input_weights U, both "
-            "(neurons, channels)"
+            f"encoders, input_weights: {found}; allowed: one of the two, encoders E, fed through W, or input_weights "
+            "U, (neurons, channels)"
         )
     name = "encoders" if "encoders" in arrays else "input_weights"
     fed, n = tensors[name].to(like), recurrent.neurons
@@ -303,7 +304,8 @@ def _recording(arrays: Mapping[str, Any], given: Mapping[str, Any]) -> Recording
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
     own = {key: tensors[key] for key in parameters() if key in tensors}
     if (named is None) == (activation is None):
-        raise InputError(f"activation: {named or 'missing'}; allowed: given once, {', '.join(ACTIVATIONS.parts)}")
+        found = "missing" if named is None else f"given, and in the file {named}"
+        raise InputError(f"activation: {found}; allowed: given once, {', '.join(ACTIVATIONS.parts)}")
     kind = named or activation
     assert kind is not None
     return make(kind, **own)

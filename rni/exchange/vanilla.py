@@ -11,6 +11,7 @@ u, is the bias b of the state $v = u + b$.
 """
 
 import copy
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -26,6 +27,8 @@ from rni.weights import Weights
 
 Form = Literal["rate", "current"]
 Read = Literal["rates", "state", "unbiased"]
+
+OWN = 2**31 - 1  # seed of the process noise, which inputs from small seeds have nothing of
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,8 @@ class VanillaRNN:
         if leak.shape not in ((), (self.neurons,)):
             raise InputError(f"leak: shape {tuple(leak.shape)}; allowed: one number or ({self.neurons},)")
         if not bool(((leak > 0) & (leak <= 1)).all()):
-            raise InputError(f"leak: {float(leak.min()):g} to {float(leak.max()):g}; allowed: above 0 and up to 1")
+            found = f"{float(leak.min()):g} to {float(leak.max()):g}" if leak.ndim else f"{float(leak):g}"
+            raise InputError(f"leak: {found}; allowed: above 0 and up to 1")
         for name, kind, kinds in (("form", self.form, Form), ("reads", self.reads, Read)):
             if kind not in get_args(kinds):
                 raise InputError(f"{name}: {kind!r}; allowed: {', '.join(get_args(kinds))}")
@@ -162,7 +166,7 @@ class VanillaRNN:
     def _walk(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """What arrives and the state after it, each (batch, neurons), step by step, with the same noise each time."""
         state = self.start(len(inputs)) if initial is None else initial
-        generator = Generator().manual_seed(0)
+        generator = Generator().manual_seed(OWN)
         for x in inputs.to(self.input_weights).unbind(1):
             arriving = self.arriving(state, x)
             state = self._moved(state, arriving)
@@ -173,6 +177,10 @@ class VanillaRNN:
     def run(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
         """States (batch, time, neurons) from inputs (batch, time, channels), and from `initial` (batch, neurons)."""
         return torch.stack([state for _, state in self._walk(inputs, initial)], dim=1)
+
+    def end(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+        """The last states of `run`, (batch, neurons); nothing else is stored."""
+        return deque(self._walk(inputs, initial), maxlen=1)[0][1]
 
     def steps(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Drawing
 
 from rni import __version__, plot
 from rni.analysis.behaviour import Dynamics
+from rni.analysis.noisy import Noisy
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.stationary import Point
 from rni.analysis.verdict import TOLERANCE, percent
@@ -68,7 +69,6 @@ def write_page(analysis: Analysis | RecordingAnalysis, path: Path, name: str) ->
 
 def _network(analysis: Analysis) -> dict[str, Any]:
     channels = len(analysis.decays)
-    tests = [(kind, duration) for kind, errors in analysis.errors.items() for duration in errors]
     scales = analysis.fitted_scales or (None,) * channels
     source = "outputs" if analysis.readout == "given" else "currents"
     columns = {
@@ -79,16 +79,21 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         f"time constant {analysis.unit}": map(number, analysis.times),
         "effective $s$": map(number, scales),
         f"steps integrated to within {percent(TOLERANCE)}": [_at_least(t, analysis.tested) for t in analysis.durations],
-    } | {f"error, {kind}, {steps} steps": map(percent, analysis.errors[kind][steps]) for kind, steps in tests}
+    } | _errors(analysis.errors)
     sections = [
         _decays(analysis.data, analysis.fitted_decays, "outputs" if analysis.readout == "given" else "currents"),
         _dimension(analysis.data, "currents", analysis.components, analysis.outliers),
         _dynamics(analysis.dynamics),
     ]
+    if analysis.noisy is not None:
+        sections.append(_noise(analysis.noisy, analysis.data))
     return {
         "subject": f"{analysis.neurons} neurons, {analysis.step}, readout {analysis.readout}.",
         "tiles": [
-            (percent(float(np.max([analysis.errors[kind][steps] for kind, steps in tests]))), "largest relative error"),
+            (
+                percent(float(np.max([list(errors.values()) for errors in analysis.errors.values()]))),
+                f"largest relative error{'' if analysis.noisy is None else ', without its noise'}",
+            ),
             (_at_least(min(analysis.durations), analysis.tested), f"steps integrated to within {percent(TOLERANCE)}"),
             (_known(analysis.ratio), f"currents outside / inside {analysis.dimension} dimensions, $r$"),
             (percent(analysis.linearity), "of the currents' variance linear in the integrals"),
@@ -96,6 +101,15 @@ def _network(analysis: Analysis) -> dict[str, Any]:
         "columns": list(columns),
         "rows": list(zip(*columns.values(), strict=True)),
         "sections": _with_integrals(analysis, sections, analysis.tested, "currents"),
+    }
+
+
+def _errors(errors: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str, list[str]]:
+    """Columns of a table with a row for each channel."""
+    return {
+        f"error, {kind}, {steps} steps": [percent(error) for error in by_channel]
+        for kind, by_duration in errors.items()
+        for steps, by_channel in by_duration.items()
     }
 
 
@@ -140,18 +154,23 @@ def _accuracy(data: Arrays, tested: int | None) -> Section:
     if tested is None:
         caption = "Integrals, and how they are read out of activity that the linear readout was not fitted on."
         return Section("Integrals", _embedded(axes), caption)
-    for c, errors in enumerate(data["errors"].T):
-        shown = np.where(errors < LARGEST, errors, np.nan)
-        axes[1].plot(np.arange(1, len(errors) + 1), shown, color=plot.colour(c), label=f"channel {c + 1}")
-    axes[1].axhline(TOLERANCE, color=TARGET, linestyle="--")
-    axes[1].set(xscale="log", yscale="log", xlabel="steps $T$", ylabel="relative error up to $T$")
-    legend(axes[1])
+    _by_duration(data["errors"], axes[1])
     return Section(
         "Integrals",
         _embedded(axes),
         "A: outputs and the integrals that they should be, on one test sequence. B: relative error on sequences of $T$ "
         f"steps; dashed, {percent(TOLERANCE)}, up to which it counts as integrating.",
     )
+
+
+def _by_duration(errors: np.ndarray, axis: Axes) -> None:
+    """Of errors (time, channels)."""
+    for c, by_steps in enumerate(errors.T):
+        shown = np.where(by_steps < LARGEST, by_steps, np.nan)
+        axis.plot(np.arange(1, len(by_steps) + 1), shown, color=plot.colour(c), label=f"channel {c + 1}")
+    axis.axhline(TOLERANCE, color=TARGET, linestyle="--")
+    axis.set(xscale="log", yscale="log", xlabel="steps $T$", ylabel="relative error up to $T$")
+    legend(axis)
 
 
 def _decays(data: Arrays, decays: Sequence[float], signals: str) -> Section:
@@ -237,6 +256,27 @@ def _dynamics(dynamics: Dynamics) -> Section:
     )
     rows = [row for point in found.points[:LISTED] for row in _rows(point, found.dt)]
     return Section("Without inputs", _embedded(axes), caption, columns, rows)
+
+
+def _noise(noisy: Noisy, data: Arrays) -> Section:
+    columns = {
+        "channel": range(1, len(noisy.decays) + 1),
+        r"effective $\gamma$": map(number, noisy.decays),
+        f"outputs moved in {noisy.steps} steps": map(number, noisy.deviations),
+        "of their spread": map(percent, noisy.parts),
+    } | _errors(noisy.errors)
+    axes = _panels(2)
+    plot.outputs(data["noisy_outputs"], data["targets"], axes[0])
+    _by_duration(data["noisy_errors"], axes[1])
+    return Section(
+        "With its noise",
+        _embedded(axes),
+        f"The same sequences with process noise of {noisy.noise:.4g} on each state and step, which no other section "
+        "has in it. A: outputs and integrals. B: relative error on sequences of $T$ steps. Below, effective decays of "
+        "the noisy outputs, and by how much noise moves the outputs without inputs, root mean square.",
+        list(columns),
+        [[str(cell) for cell in row] for row in zip(*columns.values(), strict=True)],
+    )
 
 
 def _rows(point: Point, dt: float | None) -> Iterator[list[str]]:

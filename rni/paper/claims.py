@@ -17,7 +17,8 @@ class Claim:
     of it. `measured` is a number, or a few by name; None where this profile does not measure it. `where` is the place
     in the paper. `origin` is "ours" where the statement, or the case it is judged in, is not the paper's. `settings`
     says what differs from the authors' protocol, `revised` what the criterion was before a measurement moved it, and
-    why it moved; both are empty where there is nothing to say.
+    why it moved; `because` says why a claim does not hold, as far as we know, by an experiment or an erratum. All are
+    empty where there is nothing to say.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Claim:
     origin: Origin = "paper"
     settings: str = ""
     revised: str = ""
+    because: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -21,7 +21,7 @@ from rni.streams import stream
 from rni.task import Integration
 from rni.threads import threads
 from rni.vectors import VECTORS, VectorsPart
-from rni.weights import WEIGHTS, WeightsPart
+from rni.weights import WEIGHTS, Weights, WeightsPart
 
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
@@ -46,7 +46,11 @@ class Task(Part):
 
 
 class NetworkPart(Part):
-    """The network before training."""
+    """The network before training.
+
+    `initial_space = "vectors"`: a random W within the space of encoders and decoders, $W = Q\\omega Q^\\dagger$, which
+    descent from W = 0 does not leave.
+    """
 
     neurons: Annotated[int, Field(ge=2, le=1_000_000)] = 1000
     activation: Annotated[SerializeAsAny[ActivationPart], BeforeValidator(ACTIVATIONS.choose)] = ACTIVATIONS.choose(
@@ -56,6 +60,7 @@ class NetworkPart(Part):
     weights: Annotated[SerializeAsAny[WeightsPart], BeforeValidator(WEIGHTS.choose)] = WEIGHTS.choose("dense")
     leak: Annotated[float, Field(gt=0, le=1)] = 1.0
     initial_radius: Annotated[float, Field(ge=0, le=1e3)] = 0.0
+    initial_space: Literal["vectors"] | None = None
     precision: Literal["float32", "float64"] = "float32"
 
 
@@ -122,6 +127,10 @@ class Specification(Part):
             raise InputError(f"{place}.{error}") from None
         element_wise = training.optimizer == "adam" and training.train != "decoders"
         network.weights.check(network.initial_radius, element_wise)
+        if network.initial_space:
+            require(network.initial_radius > 0, "network.initial_radius", 0, "above 0 with an initial_space")
+            free = network.weights.makes.lifted is not Weights.lifted
+            require(free, "network.initial_space", "vectors", f"none for {network.weights.name} weights")
         if self.kind == "design":
             factored = network.weights.name == "lowrank" and network.precision == "float64"
             require(factored, "network", f"{network.weights.name} {network.precision}", "lowrank float64 in a design")
@@ -164,7 +173,11 @@ class Specification(Part):
         with threads(self.training.threads):
             encoders, decoders = part.vectors.draw(part.neurons, len(self.task.decays), self.stream("vectors"))
             noisy = self.loss().noisy
-            recurrent = part.weights.build(part.neurons, part.initial_radius, dtype, self.stream, noisy)
+            basis = torch.linalg.qr(torch.cat([encoders, decoders], 1)).Q if part.initial_space else None
+            size = part.neurons if basis is None else basis.shape[1]
+            recurrent = part.weights.build(size, part.initial_radius, dtype, self.stream, noisy)
+            if basis is not None:
+                recurrent = recurrent.lifted(basis.to(dtype))
             f = part.activation.build(part.neurons, self.stream)
             return Network(self.task.build(), encoders, decoders, recurrent, f, part.leak)
 

@@ -51,6 +51,10 @@ class Weights(nn.Module, ABC):
     def matrix(self) -> Tensor:
         """W itself, (neurons, neurons)."""
 
+    def lifted(self, basis: Tensor) -> "Weights":
+        r"""$Q\,W\,Q^\dagger$ of n neurons for orthonormal columns Q (n, neurons): it reads and drives their span."""
+        raise InputError(f"weights: {type(self).__name__}; allowed: a form whose neurons may be mixed")
+
     def factors(self) -> tuple[Tensor, Tensor] | None:
         """(left, right) with W = left @ right.T where the form is factored, else None."""
         return None

@@ -43,6 +43,8 @@ class Dale(Dense):
     def masked(self, kept: Tensor) -> Weights:
         return Dale(self.value * kept * kept[:, None], self.signs)
 
+    lifted = Weights.lifted  # signs are those of neurons
+
     @torch.no_grad()
     def project_(self) -> None:
         """Set to 0 every weight whose sign is not its column's: the paper's projection after each step."""

@@ -54,6 +54,9 @@ class Dense(Weights):
     def masked(self, kept: Tensor) -> "Weights":
         return Dense(self.value * kept * kept[:, None])
 
+    def lifted(self, basis: Tensor) -> Weights:
+        return Dense(basis @ self.value @ basis.T)
+
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
         self.value.addmm_(left.T, right, alpha=-learning_rate)  # one fused product, no n x n temporary

@@ -74,6 +74,9 @@ class LowRank(Weights):
     def masked(self, kept: Tensor) -> Weights:
         return LowRank(self.left * kept[:, None], self.right * kept[:, None], self.tolerance, self.room)
 
+    def lifted(self, basis: Tensor) -> Weights:
+        return LowRank(basis @ self.left, basis @ self.right, self.tolerance, self.room)
+
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
         rank = self.left.shape[1]

@@ -105,7 +105,7 @@ def test_the_verdict_of_an_analysis_says_so(name):
     found = analyze(replace(make(), noise=0.02))
     assert found.verdict.kind == kind, found.verdict
     assert evidence in found.verdict.evidence
-    assert any(note.startswith("measured without its process noise of 0.02") for note in found.notes)
+    assert "; noise of 0.02 moves its outputs by " in found.verdict.evidence
 
 
 @pytest.mark.parametrize("form", FORMS)

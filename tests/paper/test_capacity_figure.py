@@ -14,6 +14,7 @@ def measured():
         patch.setattr(capacity, "DURATION", 200)
         patch.setattr(capacity, "SEVERAL", {True: (2, 5)})
         patch.setattr(capacity, "DRAWS", {True: 20})
+        patch.setattr(capacity, "SMOOTH", {True: (200,)})
         raw = {"task": {"decays": [0.95]}, "network": {"neurons": 60}, "training": {"steps": 100}}
         trained = run(Specification.parse(raw))
 
@@ -45,6 +46,8 @@ def test_exact_networks_stand_where_theory_has_them(measured):
         ("bound", {"refused": np.array([True, False])}),
         ("found", {"found": np.array([1.0, 0.5])}),
         ("untuned", {"untuned": np.full(len(capacity.UNTUNED), 0.1)}),
+        ("sigmoid", {"smooth": np.array([(300, 5, 5)])}),
+        ("sigmoid", {"smooth": np.array([(300, 2, 1), (1000, 2, 1)])}),
         ("polish", {"polish_after": np.full(6, 1e-3)}),
         ("other-representations", {"bent_part": 0.0}),
     ],
@@ -56,8 +59,10 @@ def test_what_theory_does_not_allow_is_noticed(measured, claim, changes):
 def test_trained_networks_are_judged_by_their_law(measured):
     sizes = np.array([(n, channels) for n in (100, 300, 1000) for channels in (2, 3, 5, 8)], dtype=float)
     errors = 0.05 * sizes[:, 1] ** 2 * (sizes[:, 0] / 100) ** -0.5
-    assert verdicts(measured, trained=np.column_stack([sizes, errors]))["trained"] == "reproduced"
-    assert verdicts(measured, trained=np.column_stack([sizes, errors[::-1]]))["trained"] == "not reproduced"
+    good, bad = (np.column_stack([sizes, values]) for values in (errors, errors[::-1]))
+    assert verdicts(measured, trained=good, batch=good)["trained"] == "reproduced"
+    assert verdicts(measured, trained=bad, batch=good)["trained"] == "not reproduced"
+    assert verdicts(measured, trained=good, batch=bad)["trained"] == "not reproduced"
 
 
 def test_a_law_is_found_with_its_error_bar():

@@ -26,6 +26,7 @@ OURS = Claim(
     origin="ours",
     settings="smaller < batches",
     revised="above 3, before $n$ was 300",
+    because="half is less",
 )
 
 
@@ -58,7 +59,7 @@ def test_the_page_needs_nothing_from_elsewhere(report):
 
 def test_claims_and_numbers_stand_beside_the_page(report):
     claim, ours = json.loads((report.parent / "claims.json").read_text())
-    words = {"id", "where", "statement", "criterion", "expected", "origin", "settings", "revised"}
+    words = {"id", "where", "statement", "criterion", "expected", "origin", "settings", "revised", "because"}
     assert set(claim) == words | {"measured", "verdict"}
     assert (claim["verdict"], claim["origin"]) == ("reproduced", "paper")
     assert (ours["verdict"], ours["origin"]) == ("not reproduced", "ours")
@@ -69,9 +70,10 @@ def test_claims_and_numbers_stand_beside_the_page(report):
     assert "Two integrals, designed" in (report.parent / "explore.html").read_text()
 
 
-def test_the_page_says_what_differs_from_the_authors_and_which_criterion_was_moved(report):
+def test_the_page_says_what_differs_from_the_authors_which_criterion_was_moved_and_why_a_claim_fails(report):
     page = report.read_text()
-    for shown in ("<b>settings</b> smaller &lt; batches", "<b>revised</b> above 3, before <math", OURS.where):
+    said = ("settings</b> smaller &lt; batches", "revised</b> above 3, before <math", "because</b> half is less")
+    for shown in (*said, OURS.where):
         assert page.count(shown) == 2  # in the list of all claims and under the figure
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rni import InputError, Specification, run
+from rni.analysis import relative_error
 from rni.losses.batch import Batch
 from rni.losses.proxy import Proxy
 from rni.runs.specification import Task, Training, fields, override
@@ -293,3 +294,28 @@ def test_deeply_nested_fields_are_named_without_their_depth(tmp_path):
 def test_a_run_without_sequences_has_a_label_without_their_duration():
     proxy = Specification.parse({"task": {"decays": [0.8]}, "training": {"loss": "proxy"}})
     assert proxy.label() == "relu n=1000, decays 0.8, proxy sgd 5000 steps, seed 0"
+
+
+@pytest.mark.parametrize("weights", ["dense", {"name": "lowrank", "rank": 2}])
+def test_descent_that_starts_within_the_space_of_the_vectors_stays_there_and_finds_an_integrator(weights):
+    network = {"neurons": 30, "activation": "linear", "weights": weights, "initial_radius": 0.1, "precision": "float64"}
+    training = {"loss": "averaged", "duration": 3, "learning_rate": 0.05, "steps": 1000}
+    raw = {"task": {"decays": [0.8]}, "network": network | {"initial_space": "vectors"}, "training": training}
+    specification = Specification.parse(raw)
+    before, after = specification.build(), run(specification).network
+    vectors = torch.linalg.qr(torch.cat([before.encoders, before.decoders], 1)).Q
+    for net in (before, after):
+        w = net.recurrent.matrix()
+        assert torch.allclose(vectors @ (vectors.T @ w @ vectors) @ vectors.T, w, atol=1e-12)
+    assert torch.linalg.eigvals(before.recurrent.matrix()).abs().max().item() == pytest.approx(0.1)
+    x = torch.randn(4, 100, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert relative_error(after, x).max() < 1e-9
+    for changes, message in (
+        ({"weights": "dale"}, "network.initial_space: 'vectors'; allowed: none for dale weights"),
+        (
+            {"weights": "dense", "initial_radius": 0},
+            "network.initial_radius: 0; allowed: above 0 with an initial_space",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            Specification.parse(raw | {"network": raw["network"] | changes})

@@ -165,6 +165,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=_clear,
             settings="64 points, evenly spread",
             revised=HARMONIC + " It was tested on networks with fixed decoders.",
+            because="an erratum (sum_over_neurons): the trainings of the figure have the mean over neurons, with "
+            "which the peaks are there (fig10.sigmoid-peaks).",
         ),
         Claim(
             id="fig10.mixed",

@@ -209,6 +209,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="best scale about |e||d|",
             measured=preferred(~small),
             holds=lambda m: m["largest time at |e||d| / least time"] <= 2,
+            because="at s = d.e, here close to |e||d|, convergence is algebraic: the best scale lies away from it.",
         ),
         Claim(
             id="fig14.depends-on-scale",
@@ -234,6 +235,7 @@ def claims(measured: Measured) -> list[Claim]:
             },
             holds=lambda m: m["smallest"] >= 0.1 and m["largest"] <= 10,
             revised="it was judged at s = |e||d| alone; the paper says it for each scale of the figure",
+            because="an erratum (order_one): it holds near s = |e||d|, and one of them is far from 1 at other scales.",
         ),
         Claim(
             id="fig14.exponential",

@@ -186,6 +186,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=spread if measured["sigma"].shape[1] > 1 else None,
             holds=lambda m: max(m.values()) < line,
             settings=SETTINGS,
+            because="encoder and decoder are drawn anew for each network and overlap by $n^{-1/2}$, 0.03 at 1000 "
+            "neurons, which the overlaps of their singular vectors take over.",
         ),
     ]
 

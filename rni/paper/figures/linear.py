@@ -490,6 +490,8 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         holds=lambda residual: residual < 1e-3,
         settings=SETTINGS,
         revised="it was judged for eigenmodes, for which it holds",
+        because="an erratum (eigenmodes): they hold for the eigenmodes of W, see linear.channel-modes, and for "
+        "singular vectors only where those are the same.",
     )
     yield Claim(
         id="linear.channel-modes",
@@ -525,6 +527,8 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
             "neurons": float(measured["capacity_neurons"]),
         },
         holds=lambda m: m["generic vectors"] == m["neurons"],
+        because=r"an erratum (multiplexing_capacity): $\mathrm{rank}(D^\dagger E - S) \le n - D$ is needed too, so "
+        r"that generic vectors leave room for n / 2 channels.",
     )
 
 
