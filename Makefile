@@ -21,8 +21,9 @@ setup: .venv/ready
 shell: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" $${SHELL:-bash}
 
+# in the order of the files: sorted by their number of tests, those with a few long ones would come last
 test: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

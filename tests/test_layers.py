@@ -1,15 +1,13 @@
 """Each layer imports only from those before it, and no module takes part in a circle."""
 
-import ast
 import importlib
 import subprocess
 import sys
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
+from imports import edges, modules
 
-PACKAGE = Path(__file__).parents[1] / "rni"
 LAYERS = (
     ("errors",),
     ("atomic", "described", "kinds", "memory", "part", "streams", "threads"),
@@ -33,29 +31,9 @@ LAZY = {"runs.store", "runs.engine", "threads"}
 SHOWN = {"analysis.results"}  # results that draw themselves when they are asked to, with what is above them
 
 
-def module_name(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py") if module_name(path)}
-
-
-def imports(tree, inside=False):
-    """(module of ours, whether within a function), of everything that is imported but for the sake of types."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rni":
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}".removeprefix("rni.")
-                yield full if full in MODULES else (node.module or "").removeprefix("rni").removeprefix("."), inside
-        yield from imports(node, inside or isinstance(node, ast.FunctionDef))
-
-
+MODULES = modules()
 EDGES = {
-    name: {(t, lazy) for t, lazy in imports(ast.parse(path.read_text())) if t and not (lazy and name in SHOWN)}
-    for name, path in MODULES.items()
+    name: {(t, lazy) for t, lazy in targets if not (lazy and name in SHOWN)} for name, targets in edges(MODULES).items()
 }
 
 

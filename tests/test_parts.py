@@ -11,6 +11,8 @@ import torch
 
 from rni import InputError, Specification, load, run, save
 from rni.activation import ACTIVATIONS, Activation, ActivationPart, make
+from rni.exchange.foreign import interpret
+from rni.exchange.vanilla import VanillaRNN
 from rni.losses import LOSSES, BatchLoss, Loss, LossPart
 from rni.part import Positive
 from rni.vectors import VECTORS, Vectors, VectorsPart
@@ -122,6 +124,16 @@ def test_parts_from_outside_are_specified_trained_saved_and_read(tmp_path):
     torch.testing.assert_close(again.outputs(x), net.outputs(x))
     assert float(again.f.strength) == 0.25
     assert make("cubic", strength=2.0)(torch.ones(1)).item() == 3
+
+
+def test_arrays_name_what_was_added_from_outside():
+    add_all()
+    row = torch.linspace(-1, 1, 8, dtype=torch.float64)
+    arrays = {"first_row": row, "input_weights": torch.ones(8, 1), "activation": "cubic", "strength": 0.25}
+    net = interpret(arrays)
+    assert isinstance(net, VanillaRNN)
+    assert isinstance(net.recurrent, Circulant)
+    torch.testing.assert_close(net.f(row), row + 0.25 * row**3)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def to_torch(net: Network, path: Path) -> None:
 
 
 def to_arrays(net: Network, path: Path) -> None:
-    """The arrays of `rni.exchange.foreign.NETWORK_ARRAYS` that it is made of, as .npz; `rni analyze` reads them."""
+    """The arrays of `rni.exchange.foreign.network_arrays` that it is made of, as .npz; `rni analyze` reads them."""
     if net.f.name not in ACTIVATIONS.parts:
         raise InputError(f"activation: {net.f!r}; allowed: {', '.join(ACTIVATIONS.parts)}")
     tensors = network_tensors(net)

@@ -1,7 +1,7 @@
 """What was made elsewhere, read as a `VanillaRNN` or a `Recording`: torch modules, state dicts, arrays, files of them.
 
 Names decide (see `rni.exchange.formats`); `names` maps ours to those of the file, `{"recurrent": "J"}`, where they do
-not. Arrays have the names in `NETWORK_ARRAYS`, or activity and inputs for a recording. Nothing is unpickled.
+not. Arrays have the names in `network_arrays()`, or activity and inputs for a recording. Nothing is unpickled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,7 @@ from rni.network import Network
 from rni.task import Integration
 from rni.tensors import read_tensors, real, require_file
 
-PARAMETERS = tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in part.model_fields))
 TEXTS = ("activation", "form", "reads")
-NETWORK_ARRAYS = (
-    *(*weights.names(), "encoders", "input_weights", "bias", "input_bias", "decoders", "offset", "initial"),
-    *("activation", *PARAMETERS, "leak", "form", "reads", "noise", "dt", "tau", "decays", "scales"),
-)
 RECORDING_ARRAYS = ("activity", "inputs")
 
 Foreign = (
@@ -44,7 +39,7 @@ class Reading(TypedDict, total=False):
     r"""What a file does not say: the leak $\alpha$, or the time of a step dt and the time constant $\tau = dt/\alpha$.
 
     Two of the three give the third. form and reads as in `VanillaRNN`; noise is the deviation of what is added to the
-    state at each step; names map ours, those of `NETWORK_ARRAYS`, to the file's, with .T for a matrix that is turned.
+    state at each step; names map ours, those of `network_arrays()`, to the file's, with .T for a matrix that is turned.
     """
 
     leak: float | Tensor | None
@@ -54,6 +49,19 @@ class Reading(TypedDict, total=False):
     dt: float | None
     tau: float | None
     names: Mapping[str, str] | None
+
+
+def parameters() -> tuple[str, ...]:
+    """Those of all activations that there are now, users' own among them."""
+    return tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in part.model_fields))
+
+
+def network_arrays() -> tuple[str, ...]:
+    """Our names for what a network is made of."""
+    return (
+        *(*weights.names(), "encoders", "input_weights", "bias", "input_bias", "decoders", "offset", "initial"),
+        *("activation", *parameters(), "leak", "form", "reads", "noise", "dt", "tau", "decays", "scales"),
+    )
 
 
 def interpret(
@@ -142,13 +150,13 @@ def from_tensors(tensors: Mapping[str, Any], given: Mapping[str, Any]) -> Vanill
         return _network(found, given)
     if "activity" in tensors:
         return _recording(tensors, given)
-    if not tensors or set(tensors) - set(NETWORK_ARRAYS):
+    if not tensors or set(tensors) - set(network_arrays()):
         raise InputError(_unknown(tensors))
     return _network(Found("arrays", dict(tensors), {"leak": (1.0, "")}), given)
 
 
 def from_arrays(arrays: Mapping[str, Any], activation: str | Activation | None = None) -> VanillaRNN | Recording:
-    """A network of `NETWORK_ARRAYS`, or a recording of activity and inputs."""
+    """A network of `network_arrays()`, or a recording of activity and inputs."""
     return interpret(arrays, activation)
 
 
@@ -163,8 +171,8 @@ def _mapped(tensors: Mapping[str, Any], names: Mapping[str, str]) -> Found:
     """Tensors by names that are given."""
     arrays: dict[str, Any] = {}
     for ours, theirs in names.items():
-        if ours not in NETWORK_ARRAYS:
-            raise InputError(f"map: {ours!r}; allowed: {', '.join(NETWORK_ARRAYS)}{nearest(ours, NETWORK_ARRAYS)}")
+        if ours not in (known := network_arrays()):
+            raise InputError(f"map: {ours!r}; allowed: {', '.join(known)}{nearest(ours, known)}")
         turned = theirs not in tensors and theirs.endswith(".T")
         name = theirs.removesuffix(".T") if turned else theirs
         if name not in tensors:
@@ -180,7 +188,7 @@ def _mapped(tensors: Mapping[str, Any], names: Mapping[str, str]) -> Found:
 
 def _plain(name: str, values: Tensor) -> Tensor:
     """Vectors may come as (1, n) or (n, 1), as in MATLAB."""
-    vectors = ("bias", "input_bias", "offset", "initial", "leak", "tau", "decays", "scales", "signs", *PARAMETERS)
+    vectors = ("bias", "input_bias", "offset", "initial", "leak", "tau", "decays", "scales", "signs", *parameters())
     return values.flatten() if name in vectors and values.ndim == 2 and 1 in values.shape else values
 
 
@@ -294,13 +302,13 @@ def _recording(arrays: Mapping[str, Any], given: Mapping[str, Any]) -> Recording
 
 
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
-    parameters = {key: tensors[key] for key in PARAMETERS if key in tensors}
+    own = {key: tensors[key] for key in parameters() if key in tensors}
     if (named is None) == (activation is None):
         found = "missing" if named is None else f"given, and in the file {named}"
         raise InputError(f"activation: {found}; allowed: given once, {', '.join(ACTIVATIONS.parts)}")
     kind = named or activation
     assert kind is not None
-    return make(kind, **parameters)
+    return make(kind, **own)
 
 
 def _text(name: str, value: Any) -> str | None:
@@ -329,8 +337,8 @@ def _refuse(given: Mapping[str, Any], thing: Any, names: Sequence[str]) -> None:
 
 
 def _unknown(tensors: Mapping[str, Any]) -> str:
-    unknown = sorted(set(tensors) - set(NETWORK_ARRAYS)) or ["nothing"]
-    networks, recordings = ", ".join(NETWORK_ARRAYS), ", ".join(RECORDING_ARRAYS)
+    unknown = sorted(set(tensors) - set(network_arrays())) or ["nothing"]
+    networks, recordings = ", ".join(network_arrays()), ", ".join(RECORDING_ARRAYS)
     return (
         f"{', '.join(unknown)}: unknown; allowed: {networks} for a network, {recordings} for a recording, or names of "
         f"this file for those of ours by map; in it: {_shown(tensors)}"

@@ -132,19 +132,15 @@ def fastest_convergence(space: Plane, decay: float, scale: float, duration: int,
         return neighbour._replace(smallest=0.0)
 
     start, end = sorted(singular_angles(space))
-    best = inf, 0.0
-    for low, high in ((start, end), (end, start + pi)):
-        if high - low < 1e-9:  # one branch shrinks to nothing when d.e vanishes
-            continue
-        centre, half_width = 0.0, 25.0
-        for _ in range(3):
-            logit = torch.linspace(centre - half_width, centre + half_width, 201, dtype=torch.float64)
-            angles = low + (high - low) * torch.sigmoid(logit)
-            numbers = condition_number(angles, space, decay, scale, duration, covariance).nan_to_num(inf)
-            index = int(numbers.argmin())
-            centre, half_width = logit[index].item(), half_width / 40
-            best = min(best, (numbers[index].item(), angles[index].item()))
-    angle = best[1]
+    branches = [(low, high) for low, high in ((start, end), (end, start + pi)) if high - low >= 1e-9]  # d.e = 0: one
+    low, high = torch.tensor(branches, dtype=torch.float64).T[..., None]
+    centre, grid = torch.zeros_like(low), torch.linspace(-1, 1, 201, dtype=torch.float64)
+    for half_width in (25, 25 / 40, 25 / 1600):
+        logit = centre + half_width * grid
+        angles = low + (high - low) * torch.sigmoid(logit)
+        numbers = condition_number(angles, space, decay, scale, duration, covariance).nan_to_num(inf)
+        centre = logit.gather(1, numbers.argmin(1, keepdim=True))
+    angle = angles.flatten()[numbers.argmin()].item()
     omega = rank_one(space, decay, scale, angle)
     spectrum = hessian_spectrum(omega, space, decay, scale, duration, covariance)
     return Convergence(angle, omega, spectrum[0].item(), spectrum[ACROSS_THE_CURVE - 1].item())

@@ -29,52 +29,10 @@ def test_an_unknown_figure_is_answered_with_the_known_ones():
     assert [figure.id for figure in chosen_figures(["fig4", "fig1"])] == ["fig1", "fig4"]
 
 
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory):
-    """The same small reproduction with one and with two workers, each from an empty store."""
-    found = {}
-    for workers in (1, 2):
-        folder = tmp_path_factory.mktemp(f"workers{workers}")
-        with local(workers) as executor:
-            reproduce([fig1.FIGURE, fig4.FIGURE], TINY, folder / "report", executor, folder / "store")
-        found[workers] = folder / "report"
-    return found
-
-
-def test_results_do_not_depend_on_the_number_of_workers(reports):
-    one, two = (json.loads((reports[workers] / "claims.json").read_text()) for workers in (1, 2))
-    assert one == two
-    of_fig4 = {f"fig4.{name}" for name in ("linear", "signs", "alignment", "amplitude")}
-    assert {claim["id"] for claim in one} == {"fig1.target", *of_fig4}
-    for name in ("fig4.npz", "fig4.png"):
-        assert (reports[1] / name).read_bytes() == (reports[2] / name).read_bytes()
-
-
-def diverging(profile: Profile) -> list[Specification]:
-    raw = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"learning_rate": 500.0, "steps": 50}}
-    return [Specification.parse(raw)]
-
-
-def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path):
-    parts = {name: getattr(fig4.FIGURE, name) for name in ("order", "title", "section", "caption", "measure", "claims")}
-    bad = Figure(id="bad", runs=diverging, draw=fig4.draw, **parts)
-    with local(1) as executor:
-        outcomes, page = reproduce([fig1.FIGURE, bad], TINY, tmp_path / "report", executor, tmp_path / "store")
-    assert [outcome.failure[:18] for outcome in outcomes] == ["", "1 of 1 runs failed"]
-    assert "training diverged at step 1" in page.read_text()
-
-
-def test_a_report_that_cannot_be_written_is_refused_before_any_run(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file: not a folder; allowed: a folder"):
-        reproduce([fig4.FIGURE], TINY, tmp_path / "file", None, tmp_path / "store")
-    assert not (tmp_path / "store").exists()
-
-
 class Mortal(Executor):
     """Computes here; the worker dies so often before it measures a figure."""
 
-    def __init__(self, deaths):
+    def __init__(self, deaths=0):
         self.deaths = deaths
 
     def submit(self, fn, /, *args):
@@ -85,6 +43,39 @@ class Mortal(Executor):
         else:
             future.set_result(fn(*args))
         return future
+
+
+def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
+    reports = tmp_path / "here", tmp_path / "two workers"
+    for report, executor in zip(reports, (Mortal(), local(2)), strict=True):
+        with executor:
+            reproduce([fig1.FIGURE, fig4.FIGURE], TINY, report, executor, report.with_suffix(".store"))
+    one, two = (json.loads((report / "claims.json").read_text()) for report in reports)
+    assert one == two
+    of_fig4 = {f"fig4.{name}" for name in ("linear", "signs", "alignment", "amplitude")}
+    assert {claim["id"] for claim in one} == {"fig1.target", *of_fig4}
+    for name in ("fig4.npz", "fig4.png"):
+        assert (reports[0] / name).read_bytes() == (reports[1] / name).read_bytes()
+
+
+def diverging(profile: Profile) -> list[Specification]:
+    raw = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"learning_rate": 500.0, "steps": 50}}
+    return [Specification.parse(raw)]
+
+
+def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path):
+    parts = {name: getattr(fig4.FIGURE, name) for name in ("order", "title", "section", "caption", "measure", "claims")}
+    bad = Figure(id="bad", runs=diverging, draw=fig4.draw, **parts)
+    outcomes, page = reproduce([fig1.FIGURE, bad], TINY, tmp_path / "report", Mortal(), tmp_path / "store")
+    assert [outcome.failure[:18] for outcome in outcomes] == ["", "1 of 1 runs failed"]
+    assert "training diverged at step 1" in page.read_text()
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_any_run(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: not a folder; allowed: a folder"):
+        reproduce([fig4.FIGURE], TINY, tmp_path / "file", None, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize(("deaths", "failure"), [(1, ""), (2, ""), (3, "the worker process died, with this figure")])

@@ -44,8 +44,8 @@ def processes():
 
 
 @pytest.fixture
-def scheduler(tmp_path, processes):
-    """The address of a scheduler with two workers of one thread each."""
+def scheduler(tmp_path, processes, request):
+    """The address of a scheduler with two workers of one thread each, or with as many as a test asks for."""
 
     def start(*arguments):
         command = [sys.executable, "-m", "dask", *arguments]
@@ -59,7 +59,7 @@ def scheduler(tmp_path, processes):
         found = tmp_path / "scheduler.json"
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(found))
         until(lambda: found.exists() and found.read_text().endswith("}"))
-        for _ in range(2):
+        for _ in range(getattr(request, "param", 2)):
             only = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
             start("worker", "--scheduler-file", str(found), *only, "--local-directory", str(tmp_path))
         yield json.loads(found.read_text())["address"]
@@ -90,6 +90,7 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(schedu
     assert contents(root) == contents(here.root)
 
 
+@pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_scheduler_that_dies_in_the_middle_is_one_line_and_not_an_endless_wait(scheduler, processes, tmp_path):
     def kill_the_scheduler():
         until(lambda: statuses(tmp_path / "runs"))
@@ -114,6 +115,7 @@ def test_a_reproduction_on_a_cluster_has_the_same_claims_as_one_on_this_machine(
     assert (tmp_path / "dask" / "fig4.npz").read_bytes() == (tmp_path / "local" / "fig4.npz").read_bytes()
 
 
+@pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_worker_without_the_package_is_one_line_before_any_work(scheduler, monkeypatch):
     monkeypatch.setattr("rni.runs.engine.__name__", "rni_that_is_not_there")
     with pytest.raises(InputError, match="a worker says: No module named 'rni_that_is_not_there'; allowed: workers"):

@@ -83,8 +83,8 @@ def test_other_functions_run_on_the_same_workers_with_one_thread_each(two_worker
     assert list(two_workers.map(abs, [-1, -2])) == [1, 2]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_worker_is_replaced_and_its_run_computed(tmp_path, undisturbed, how):
+@pytest.mark.parametrize(("how", "workers"), [(signal.SIGKILL, 2), (signal.SIGTERM, 1)])
+def test_a_killed_worker_is_replaced_and_its_run_computed(tmp_path, undisturbed, how, workers):
     runs = [*SEVERAL, specification(9, steps=2000)]
 
     def kill():
@@ -93,7 +93,7 @@ def test_a_killed_worker_is_replaced_and_its_run_computed(tmp_path, undisturbed,
 
     thread = threading.Thread(target=kill)
     thread.start()
-    with local(2) as executor:
+    with local(workers) as executor:
         outcomes = compute_all(runs, tmp_path, executor)
         assert executor.submit(abs, -1).result() == 1
     thread.join()
@@ -183,14 +183,14 @@ if __name__ == "__main__":
     import test_engine
     import signal
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the command line does
-    with test_engine.local(2) as executor:
-        test_engine.compute_all(getattr(test_engine, sys.argv[3]), Path(sys.argv[2]), executor)
+    with test_engine.local(int(sys.argv[3])) as executor:
+        test_engine.compute_all(test_engine.LONG, Path(sys.argv[2]), executor)
 """
 
 
-def start(tmp_path, which):
+def start(tmp_path, workers):
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, tmp_path / "script.py", os.path.dirname(__file__), tmp_path / "runs", which]
+    command = [sys.executable, tmp_path / "script.py", os.path.dirname(__file__), tmp_path / "runs", str(workers)]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
 
@@ -202,19 +202,19 @@ def alive(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc which processes are alive")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_command_interrupted_or_killed_takes_its_workers_with_it_and_they_save_first(tmp_path, how):
+@pytest.mark.parametrize(("how", "count"), [(signal.SIGINT, 2), (signal.SIGTERM, 1), (signal.SIGKILL, 1)])
+def test_a_command_interrupted_or_killed_takes_its_workers_with_it_and_they_save_first(tmp_path, how, count):
     root = tmp_path / "runs"
-    with start(tmp_path, "LONG") as process:
+    with start(tmp_path, count) as process:
         try:
-            until(lambda: len([s for s in statuses(root) if s.step]) == 2)
+            until(lambda: len([s for s in statuses(root) if s.step]) == count)
             workers = [int(status.worker.rpartition("-")[2]) for status in statuses(root)]
             process.send_signal(how)
             process.wait()
         finally:
             process.kill()
     until(lambda: not any(alive(pid) for pid in workers))
-    assert len(list(root.glob("??/*.checkpoint"))) == 2
+    assert len(list(root.glob("??/*.checkpoint"))) == count
     assert not list(root.glob("??/*.lock"))
 
 

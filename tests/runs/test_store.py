@@ -6,6 +6,9 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -243,42 +246,51 @@ def test_a_run_is_not_removed_while_somebody_computes_it(store):
     assert store.get(specification()) is not None
 
 
-WORKER = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import torch
-torch.set_num_threads(1)
-from test_store import specification
-from rni.runs.store import Store
-root, steps, seeds = Path(sys.argv[2]), int(sys.argv[3]), [int(seed) for seed in sys.argv[4:]]
-print("ready", flush=True)
-sys.stdin.readline()
-for seed in seeds:
-    computed = []
-    def step(*_):
-        computed.append(1)
-        print("step", flush=True)
-    Store(root).compute(specification(seed, steps=steps), [step])
-    print("finished", seed, len(computed), flush=True)
-"""
+PROCESSES = get_context("forkserver")  # each begins with torch imported
+PROCESSES.set_forkserver_preload(["rni.runs.store", "rni.runs.execution"])
 
 
-def start(root, steps, *seeds):
-    """A process that computes some runs one after the other, once told to."""
-    here = os.path.dirname(__file__)
-    command = [sys.executable, "-c", WORKER, here, str(root), str(steps), *map(str, seeds)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def work(root, steps, seeds, line, together):
+    """Compute some runs one after the other, and tell of each step."""
+    together.wait()
+    for seed in seeds:
+        computed = []
+
+        def step(*_, computed=computed):
+            computed.append(1)
+            line.send("step")
+
+        Store(root).compute(specification(seed, steps=steps), [step])
+        line.send(("finished", seed, len(computed)))
+
+
+@contextmanager
+def started(root, steps, *seeds, together=None):
+    """A process that does, and the end of the line."""
+    together = together or PROCESSES.Barrier(1)  # gone with the last name for it, if need be before it is seen
+    ours, theirs = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=work, args=(root, steps, seeds, theirs, together))
+    process.start()
+    theirs.close()
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.join()
+
+
+def said(line):
+    """What comes until the process ends."""
+    with suppress(EOFError):
+        while True:
+            yield line.recv()
 
 
 def test_two_processes_that_want_the_same_run_compute_it_once(store):
-    with start(store.root, 1000, 0) as one, start(store.root, 1000, 0) as two:
-        assert [one.stdout.readline(), two.stdout.readline()] == ["ready\n"] * 2
-        for process in (one, two):
-            process.stdin.write("\n")
-            process.stdin.flush()
-        outputs = [process.communicate()[0].splitlines()[-1] for process in (one, two)]
-    assert sorted(outputs) == ["finished 0 0", "finished 0 1000"]
+    options = {"together": PROCESSES.Barrier(2)}
+    with started(store.root, 1000, 0, **options) as (_, one), started(store.root, 1000, 0, **options) as (_, two):
+        outputs = [[*said(line)][-1] for line in (one, two)]
+    assert sorted(outputs) == [("finished", 0, 0), ("finished", 0, 1000)]
     assert not list(store.root.glob("??/*.lock"))
 
 
@@ -309,27 +321,23 @@ def test_killed_at_random_moments_and_started_again_nothing_finished_is_lost(sto
     moments = random.Random(0)
     finished = {}
     for attempt in range(5):
-        with start(store.root, steps, *seeds) as process:
-            process.stdout.readline()
-            process.stdin.write("\n")
-            process.stdin.flush()
-            lines = iter(process.stdout)
+        with started(store.root, steps, *seeds) as (process, line):
+            heard = said(line)
+            read = []
             if attempt < 3:
-                last = moments.randrange(10, 2 * steps)
-                read = [line.split() for line, _ in zip(lines, range(last), strict=False)]
+                read = [*islice(heard, moments.randrange(10, 2 * steps))]
                 process.kill()
-            else:
-                read = []
-            done = [words[1:] for words in [*read, *map(str.split, lines)] if words[0] == "finished"]
-        assert not [seed for seed, count in done if int(count) and seed in finished], "computed twice"
+            done = [words[1:] for words in [*read, *heard] if words != "step"]
+            process.join()
+        assert not [seed for seed, count in done if count and seed in finished], "computed twice"
         finished |= {seed: path.stat().st_mtime_ns for seed, _ in done for path in [path_of(store, seed, steps)]}
         assert all(path_of(store, seed, steps).stat().st_mtime_ns == when for seed, when in finished.items())
-    assert process.returncode == 0
+    assert process.exitcode == 0
     assert contents(store.root) == contents(undisturbed.root)
 
 
 def path_of(store, seed, steps):
-    return store.path(specification(int(seed), steps=steps).key())
+    return store.path(specification(seed, steps=steps).key())
 
 
 def test_a_run_on_a_loss_without_sequences_has_a_label():

@@ -30,19 +30,19 @@ def fresh(channels=1, neurons=40, dtype=torch.float64, f="linear", start=None):
 @pytest.mark.parametrize("start", [None, 0.2])
 @pytest.mark.parametrize("covariance", [None, CORRELATED])
 @pytest.mark.parametrize("channels", [1, 2, 3])
-def test_a_thousand_steps_are_those_of_dense_descent(channels, covariance, start):
+def test_hundreds_of_steps_are_those_of_dense_descent(channels, covariance, start):
     dense, small = fresh(channels, start=start), fresh(channels, start=start)
     loss = AveragedLoss(dense.task, 3, covariance)
     halfway = []
 
     def look(step, value, net):
-        if step == 500:
+        if step == 150:
             halfway.append(net.recurrent.matrix().detach().clone())
 
-    expected = train(dense, loss, learning_rate=0.01, steps=1000, callbacks=[look])
-    losses = train_reduced(small, loss, learning_rate=0.01, steps=1000, callbacks=[look])
+    expected = train(dense, loss, learning_rate=0.02, steps=300, callbacks=[look])
+    losses = train_reduced(small, loss, learning_rate=0.02, steps=300, callbacks=[look])
     np.testing.assert_allclose(losses, expected, rtol=1e-9, atol=1e-24)
-    assert losses[-1] < 0.1 * losses[0]
+    assert losses[-1] < 1e-3 * losses[0]
     assert isinstance(small.recurrent, LowRank)
     torch.testing.assert_close(small.recurrent.matrix(), dense.recurrent.matrix(), rtol=0, atol=1e-12)
     torch.testing.assert_close(*halfway, rtol=0, atol=1e-12)

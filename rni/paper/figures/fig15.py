@@ -1,5 +1,6 @@
 r"""Descent at the scale $s = d \cdot e$: algebraic from W = 0, exponential from a random start."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ def descend(spaces: list[Plane], start: np.ndarray, duration: int, steps: int) -
     )
 
 
+@cache  # by the identity of the plane's vectors: the same few planes, thousands of times
 def learning_rate(space: Plane, duration: int) -> float:
     spectrum = hessian_spectrum(intersection(space, DECAY, 0.0), space, DECAY, space.overlap, duration)
     return 1 / spectrum[0].item()

@@ -44,6 +44,7 @@ CORRELATION = (1.0, 0.5, 0.25)  # of inputs a step and two apart
 CHANNEL_DECAYS = ((0.9, 0.8), (0.9, 0.8, 0.7))
 NEAR_ONE, LONG_TRAINING = (0.8, 0.9, 0.99, 1.0), 50  # decays and duration of descents that may diverge
 TEST_STEPS = 500
+SIZES = (250, 500, 1000, 2000, 4000)  # of networks with a bulk
 
 
 def single(profile: Profile, start: str, decay: float, duration: int) -> Specification:
@@ -281,8 +282,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     by_radius = [runs[descent(profile, LONG, 3, radius)].network for radius in RADII]
     multiplexing = [runs[several(profile, decays)].network for decays in CHANNEL_DECAYS]
     channels = [examine_channels(net) for net in multiplexing]
-    neurons = np.array([250, 500, 1000, 2000, 4000])
-    spreads = np.array([perturbations(n, 256, 4, 0.5) for n in neurons.tolist()])
+    spreads = np.array([perturbations(n, 256, 4, 0.5) for n in SIZES])
     trained = exact[1].recurrent
     return {
         "durations": np.array(DURATIONS),
@@ -304,7 +304,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         "bulk_radius": np.array([np.sort(np.abs(after[start]))[-2] / RADIUS for start in before]),
         "singular_values": leading_values([exact[1], *multiplexing]),
         **{f"channels_{key}": np.array([found[key] for found in channels]) for key in channels[0]},
-        "neurons": neurons,
+        "neurons": np.array(SIZES),
         "perturbation": spreads[:, 0],
         "perturbation_predicted": spreads[:, 1],
         "capacity_neurons": 12,
