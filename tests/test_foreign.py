@@ -124,6 +124,7 @@ W = {"recurrent": np.zeros((5, 5)), "input_weights": np.ones((5, 1)), "activatio
             "a.weight, b.weight: each could be the readout; allowed: one matrix of shape (outputs, 5)",
         ),
         (W | {"inputz": 1}, "inputz: unknown; allowed: recurrent, "),
+        (W | {"x" * 60000: 1}, "x" * 30 + "...: unknown; allowed: recurrent, "),
         (
             {"recurrent": np.zeros((5, 5)), "activation": "relu"},
             "encoders, input_weights: neither, beside recurrent 5x5; allowed: one of the two",

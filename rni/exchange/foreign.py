@@ -337,7 +337,7 @@ def _refuse(given: Mapping[str, Any], thing: Any, names: Sequence[str]) -> None:
 
 
 def _unknown(tensors: Mapping[str, Any]) -> str:
-    unknown = sorted(set(tensors) - set(network_arrays())) or ["nothing"]
+    unknown = [_brief(name) for name in sorted(set(tensors) - set(network_arrays()))[:6]] or ["nothing"]
     networks, recordings = ", ".join(network_arrays()), ", ".join(RECORDING_ARRAYS)
     return (
         f"{', '.join(unknown)}: unknown; allowed: {networks} for a network, {recordings} for a recording, or names of "
@@ -348,5 +348,10 @@ def _unknown(tensors: Mapping[str, Any]) -> str:
 def _shown(tensors: Mapping[str, Any]) -> str:
     """Names and shapes, the first of them."""
     shapes = {name: tuple(getattr(value, "shape", ())) for name, value in tensors.items()}
-    listed = [f"{name} {'x'.join(map(str, shape)) or 'number'}" for name, shape in list(shapes.items())[:12]]
+    listed = [f"{_brief(name)} {'x'.join(map(str, shape)) or 'number'}" for name, shape in list(shapes.items())[:12]]
     return ", ".join(listed) + (f" and {len(shapes) - 12} more" if len(shapes) > 12 else "")
+
+
+def _brief(name: str) -> str:
+    """A name of a file, which may be of any length: what is allowed stands behind it in the same line."""
+    return name if len(name) <= 40 else f"{name[:30]}..."
