@@ -8,6 +8,7 @@ import torch
 from browser import CHROMIUM, Browser
 
 from rni import Analysis, Integration, Recording, analyze, design
+from rni.analysis.verdict import percent
 from rni.inputs import white_noise
 from rni.pages.analysis import write_page
 
@@ -47,7 +48,7 @@ def test_every_section_has_a_figure_and_the_numbers_are_those_of_the_analysis(wr
     assert [row[3 if network else 1] for row in rows] == [
         f"{decay:.4g}" for decay in (analysis.fitted_decays if network else analysis.decays)
     ]
-    assert [row[-1] for row in rows] == [f"{100 * error:.4g} %" for error in errors]
+    assert [row[-1] for row in rows] == [percent(error) for error in errors]
 
 
 @pytest.mark.slow
