@@ -12,8 +12,8 @@ from rni.runs.specification import Specification
 class Outcome:
     """What became of a figure: its measurements and claims, or the reason why there are none.
 
-    `picture` says how its drawing stands on a page. `training` has the seconds of the runs that no figure before it
-    asked for, `seconds` those of measuring.
+    `picture` says how its drawing stands on a page. `training` has the processor time, in seconds, of the runs that no
+    figure before it asked for, `seconds` that of measuring.
     """
 
     figure: Figure

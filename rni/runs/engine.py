@@ -42,13 +42,17 @@ TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """A run that is in the store, or the reason, in one line, why it is not. value: what the work on it returned."""
+    """A run that is in the store, or the reason, in one line, why it is not. value: what the work on it returned.
+
+    `seconds` by the clock, `processor` of processor time: how long it would take on an idle machine.
+    """
 
     key: str
     label: str
     seconds: float = 0.0
     reason: str | None = None
     value: Any = None
+    processor: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -110,7 +114,7 @@ def compute_all(
 
 def compute(specification: "Specification", store_root: Path, sign: str = "", work: "Work | None" = None) -> RunOutcome:
     """Compute one run through the store; what a worker does. The sign is in the store of who asks for it."""
-    begun, key, name = time.monotonic(), specification.key(), specification.label()
+    begun, used, key, name = time.monotonic(), time.process_time(), specification.key(), specification.label()
     reason = value = None
     try:
         require_sign(store_root, sign)
@@ -123,7 +127,8 @@ def compute(specification: "Specification", store_root: Path, sign: str = "", wo
     except Exception as error:
         log.exception("%s", name)
         reason = f"{type(error).__name__}: {error}"
-    return RunOutcome(key, name, time.monotonic() - begun, reason and " ".join(reason.split()), value)
+    seconds, processor = time.monotonic() - begun, time.process_time() - used
+    return RunOutcome(key, name, seconds, reason and " ".join(reason.split()), value, processor)
 
 
 class ClusterLost(InputError):
