@@ -9,7 +9,7 @@ import rni
 from bench.measuring import DECAYS, Lines, Ratio, alone, load
 from rni.threads import cores
 
-BESIDE, THREADS = (0, 2, 4), (1, 2)
+BESIDE, THREADS, BATCHES = (0, 2, 4), (1, 2), (16, 32, 64)
 TITLE = "A busy machine"
 ABOUT = """A training (ReLU, one channel, dense, batch 32) alone, and beside processes that do nothing but compute. With
 L busy threads in all on C cores its share of them makes it L / C times slower, if L is more than C: allowed is one and
@@ -17,10 +17,10 @@ a half times that. What else ran on the machine is in the load before each row, 
 small."""
 
 
-def trained(neurons: int, steps: int, threads: int) -> tuple[float, float]:
+def trained(neurons: int, steps: int, threads: int, batch: int = 32) -> tuple[float, float]:
     """Seconds by the clock and of processor time."""
     raw = {"task": {"decays": DECAYS[:1]}, "network": {"neurons": neurons}}
-    spec = rni.Specification.parse(raw | {"training": {"batch": 32, "steps": steps, "threads": threads}})
+    spec = rni.Specification.parse(raw | {"training": {"batch": batch, "steps": steps, "threads": threads}})
     rni.run(spec.model_copy(update={"training": spec.training.model_copy(update={"steps": 1})}))
     clock, processor = time.perf_counter(), time.process_time()
     rni.run(spec)
@@ -67,5 +67,19 @@ def beside(neurons: int, steps: int) -> Lines:
     yield f"\nC = {cores()}; L counts the threads of the training and the processes beside it."
 
 
+def second_thread(neurons: int, steps: int) -> Lines:
+    yield "| batch | one thread, s | two threads, s | faster | processor time of two / of one |"
+    yield "|---|---|---|---|---|"
+    for batch in BATCHES:
+        (one, alone_used), (two, both_used) = (alone(trained, neurons, steps, threads, batch) for threads in (1, 2))
+        yield f"| {batch} | {one:.3g} | {two:.3g} | {one / two:.2f} | {both_used / alone_used:.2f} |"
+        yield Ratio(f"one thread / two threads, batch {batch}", one / two)
+    yield "\nA run takes one thread, so that cores are filled by runs, unless `training.threads` of its specification says"
+    yield "otherwise."
+
+
 def tables(neurons: int = 1000, steps: int = 1000) -> dict[str, Lines]:
-    return {f"n = {neurons}, {steps} steps": beside(neurons, steps)}
+    return {
+        f"n = {neurons}, {steps} steps": beside(neurons, steps),
+        f"A second thread, n = {neurons}, {steps // 2} steps": second_thread(neurons, steps // 2),
+    }

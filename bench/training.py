@@ -37,7 +37,9 @@ def specification(weights: str = "dense", batch: int = 32, **changes: Any) -> rn
         "network": {"neurons": NEURONS, "weights": weights},
         "training": {"batch": batch, "duration": DURATION},
     }
-    return rni.Specification.parse(raw | {key: raw[key] | value for key, value in changes.items()})
+    for table, values in changes.items():
+        raw[table] = values if "loss" in values else raw[table] | values  # another loss has other fields
+    return rni.Specification.parse(raw)
 
 
 def product_rate(rows: int) -> float:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench import __main__ as page
-from bench import busy, history
+from bench import busy, history, training
 from bench.measuring import Ratio
 
 
@@ -33,12 +33,16 @@ def test_a_sparkline_goes_from_the_smallest_to_the_largest():
     assert len(set(history.sparkline([2.0, 2.0]))) == 1
 
 
+def test_each_training_that_is_measured_to_its_end_can_be_specified():
+    losses = {name: training.specification(**changes).training.loss.name for name, changes in training.WHOLE.items()}
+    assert losses == {name: "proxy" if name == "proxy" else "batch" for name in training.WHOLE}
+
+
 @pytest.mark.slow
 def test_a_training_is_timed_alone_and_beside_others(monkeypatch):
     monkeypatch.setattr(busy, "BESIDE", (0, 1))
     monkeypatch.setattr(busy, "THREADS", (1,))
-    (rows,) = busy.tables(neurons=30, steps=5).values()
-    rows = list(rows)
+    rows, _ = (list(rows) for rows in busy.tables(neurons=30, steps=5).values())
     assert [row.name for row in rows if isinstance(row, Ratio)] == [
         "a training on 1 threads beside 1 busy processes / allowed"
     ]
