@@ -74,8 +74,7 @@ def second_thread(neurons: int, steps: int) -> Lines:
         (one, alone_used), (two, both_used) = (alone(trained, neurons, steps, threads, batch) for threads in (1, 2))
         yield f"| {batch} | {one:.3g} | {two:.3g} | {one / two:.2f} | {both_used / alone_used:.2f} |"
         yield Ratio(f"one thread / two threads, batch {batch}", one / two)
-    yield "\nA run takes one thread, so that cores are filled by runs, unless `training.threads` of its specification says"
-    yield "otherwise."
+    yield "\nA run takes one thread, so that runs fill the cores, unless `training.threads` says otherwise."
 
 
 def tables(neurons: int = 1000, steps: int = 1000) -> dict[str, Lines]:
