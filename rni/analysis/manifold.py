@@ -26,6 +26,12 @@ def current_ratio(net: Network | VanillaRNN, directions: Tensor, inputs: Tensor)
     """
     inside = outside = 0.0
     directions = directions.double()
+    if isinstance(net, VanillaRNN) and (spanned := net.spanned(inputs)):
+        basis, coefficients = spanned[0].double(), torch.cat([c for c, _ in spanned[1]]).double()
+        along = directions.T @ basis  # |nu - l l' nu| = |R c|, where Q R = B - l l' B
+        across = torch.linalg.qr(basis - directions @ along, mode="r").R
+        inside, outside = (float((coefficients @ part.T).norm(dim=1).sum()) for part in (along, across))
+        return outside / inside if inside > 0 else float("nan")
     for nu, _ in chain.from_iterable(map(net.steps, net.groups(inputs))):
         nu = nu.double()  # squares of large single-precision numbers overflow
         coordinates = nu @ directions

@@ -208,9 +208,10 @@ class VanillaRNN:
 
     def outputs(self, inputs: Tensor) -> Tensor:
         r"""$y_t$, (batch, time, outputs) from inputs (batch, time, channels), without storing the states."""
-        factors, seen = self.recurrent.factors(), self.reads == "rates" or self.form == "rate"
-        if factors and seen and self.decoders is not None and not (self._leaky or self.noise):
-            return self._latent_outputs(*factors, self.decoders, inputs)
+        seen = self.reads == "rates" or self.form == "rate"
+        if seen and self.decoders is not None and (spanned := self.spanned(inputs, self.decoders)):
+            y = stacked((read for _, read in spanned[1]), inputs.shape[1])
+            return y if self.offset is None else y + self.offset
         walks = map(self._walk, self.groups(inputs))
         return torch.cat([stacked((self.readout(h) for _, h in walk), inputs.shape[1]) for walk in walks])
 
@@ -218,22 +219,31 @@ class VanillaRNN:
         """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""
         return (inputs,) if self.noise else memory.in_groups(inputs, self.neurons)
 
-    def _latent_outputs(self, left: Tensor, right: Tensor, decoders: Tensor, inputs: Tensor) -> Tensor:
-        r"""$\kappa_t = R^\dagger h_t$ and $y_t = D^\dagger h_t + a$, where $h_t = f(L\kappa_{t-1} + U x_t + b)$.
+    def spanned(
+        self, inputs: Tensor, read: Tensor | None = None
+    ) -> tuple[Tensor, Iterator[tuple[Tensor, Tensor]]] | None:
+        r"""B (neurons, k), and $c_t$ (batch, k) with $\nu_t = B c_t$ and what (neurons, outputs) read, step by step.
 
-        For $W = L R^\dagger$ without leak, by neurons whose states fit into the cache: they are never all there.
+        For $W = L R^\dagger$ without leak and noise, else None: $\nu_t = L\kappa_{t-1} + U x_t$, $h_t = f(\nu_t + b)$,
+        $\kappa_t = R^\dagger h_t$, by neurons whose states fit into the cache: they are never all there.
         """
-        enters, leaves = torch.cat([left.T, self.input_weights.T]).T, torch.cat([right.T, decoders.T]).T
+        factors = self.recurrent.factors()
+        if factors is None or self._leaky or self.noise:
+            return None
+        left, right = factors
+        read = right[:, :0] if read is None else read
+        enters, leaves = torch.cat([left.T, self.input_weights.T]).T, torch.cat([right.T, read.T]).T
         alike = self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.buffers())
         size = max(1, memory.TOGETHER // (len(inputs) or 1)) if alike else self.neurons
         blocks = list(zip(*(part.split(size) for part in (enters, self.bias, leaves)), strict=True))
-        rank, read = left.shape[1], (self.rate(self.start(1)) @ leaves).expand(len(inputs), -1)
-        outputs = []
-        for x in inputs.to(self.input_weights).unbind(1):
-            driven = torch.cat([read[:, :rank], x], 1)
-            read = torch.zeros_like(read)
-            for enter, bias, leave in blocks:
-                read.addmm_(self.f(torch.addmm(bias, driven, enter.T)), leave)
-            outputs.append(read[:, rank:])
-        y = torch.stack(outputs, dim=1)
-        return y if self.offset is None else y + self.offset
+
+        def steps() -> Iterator[tuple[Tensor, Tensor]]:
+            left_by = (self.rate(self.start(1)) @ leaves).expand(len(inputs), -1)
+            for x in inputs.to(self.input_weights).unbind(1):
+                c = torch.cat([left_by[:, : left.shape[1]], x], 1)
+                left_by = torch.zeros_like(left_by)
+                for enter, bias, leave in blocks:
+                    left_by.addmm_(self.f(torch.addmm(bias, c, enter.T)), leave)
+                yield c, left_by[:, left.shape[1] :]
+
+        return enters, steps()

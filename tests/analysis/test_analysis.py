@@ -4,8 +4,10 @@ import math
 import pytest
 import torch
 
-from rni import Integration, Network, analyze, vectors
+from rni import Integration, Network, VanillaRNN, analyze, vectors
+from rni.activation import Tanh
 from rni.analysis import current_ratio, null_ratio, relative_error, svd
+from rni.exchange.vanilla import Form
 from rni.inputs import white_noise
 from rni.weights import Dense, LowRank
 
@@ -40,6 +42,23 @@ def test_currents_without_structure_have_the_null_ratio(generator):
     ratio = current_ratio(net, directions, white_noise(200, 30, 2, generator))
     mean_over_rms = (math.pi / 4) ** 0.5  # of the norm of two Gaussian coordinates: r is a ratio of mean norms
     assert ratio == pytest.approx(null_ratio(n, 2) / mean_over_rms, rel=0.12)
+
+
+@pytest.mark.parametrize("form", ["rate", "current"])
+def test_the_ratio_of_a_factored_network_is_that_of_its_matrix(form: Form):
+    def drawn(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64) / 40**0.5
+
+    generator = torch.Generator().manual_seed(0)
+    factors, enters, bias, start = (drawn(40, 5), drawn(40, 5)), drawn(40, 2), drawn(40), drawn(40)
+    low, full = (
+        VanillaRNN(w, enters, Tanh(), bias, form=form, initial=start)
+        for w in (LowRank(*factors), Dense(factors[0] @ factors[1].T))
+    )
+    directions, x = svd(full.recurrent).left[:, :2], white_noise(8, 30, 2, generator)
+    ratio = current_ratio(full, directions, x)
+    assert ratio > 0.1
+    assert current_ratio(low, directions, x) == pytest.approx(ratio, rel=1e-12)
 
 
 @pytest.mark.parametrize("factored", [False, True])

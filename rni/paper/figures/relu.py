@@ -45,7 +45,7 @@ def by_duration(profile: Profile) -> list[list[Specification]]:
     steps = 3000 if profile.quick else 5000
     adam = {"optimizer": "adam", "learning_rate": 0.1 / profile.neurons, "schedule": "cosine"}
     both: tuple[dict[str, Any], ...] = ({"weights": factored(profile)}, adam)
-    lengths: list[dict[str, Any]] = [{"duration": t, "batch": 32 if t < 10 or profile.quick else 16} for t in DURATIONS]
+    lengths: list[dict[str, Any]] = [{"duration": t, "batch": 32 if t < 10 else 16} for t in DURATIONS]
     return [[specification(profile, **options, **length, steps=steps) for length in lengths] for options in both]
 
 

@@ -50,6 +50,7 @@ def by_size(profile: Profile) -> list[list[list[Specification]]]:
 def by_decay(profile: Profile) -> list[list[Specification]]:
     """For each decay: the batch loss; the proxy for all integrals of inputs up to 1, and for the same range; ReLU."""
     adam = {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons, "schedule": "cosine", "points": 32}
+    adam |= {"steps": 1000 if profile.quick else 2000}
     descent = {"learning_rate": 0.5 / 27, "batch": 32, "train": "recurrent+decoders"}
 
     def specification(decay: float, activation: str, weights: str = "dense", **training: Any) -> Specification:
@@ -62,8 +63,8 @@ def by_decay(profile: Profile) -> list[list[Specification]]:
             specification(
                 decay, "sigmoid", factored(profile), **descent, loss="batch", steps=1500 if profile.quick else 3000
             ),
-            specification(decay, "sigmoid", **adam, steps=2000),
-            specification(decay, "sigmoid", **adam, steps=2000, bounds=[RANGE]),
+            specification(decay, "sigmoid", **adam),
+            specification(decay, "sigmoid", **adam, bounds=[RANGE]),
             specification(decay, "relu", stop_loss=1e-9),
         ]
         for decay in DECAYS
