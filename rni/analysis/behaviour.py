@@ -237,7 +237,8 @@ def _nearest(states: Tensor, centres: Tensor, far: float, *, itself: bool = True
 
 def feedforward(net: VanillaRNN) -> bool:
     """Whether no neuron acts on itself, not even through others."""
-    if net.neurons > LARGEST:
+    factors = net.recurrent.factors()
+    if net.neurons > LARGEST or (factors and bool((factors[0] * factors[1]).sum(1).any())):  # W's diagonal
         return False
     linked = net.recurrent.matrix().detach() != 0
     if bool(linked.all()) or bool(linked.diagonal().any()):
