@@ -65,7 +65,7 @@ def by_decay(profile: Profile) -> list[list[Specification]]:
             ),
             specification(decay, "sigmoid", **adam),
             specification(decay, "sigmoid", **adam, bounds=[RANGE]),
-            specification(decay, "relu", stop_loss=1e-9),
+            specification(decay, "relu", factored(profile), stop_loss=1e-9),
         ]
         for decay in DECAYS
     ]
