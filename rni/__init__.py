@@ -12,7 +12,7 @@ from rni.memory import keep_freed
 
 # Products that give the same bits wherever their arrays lie in memory; and threads that sleep while they wait for each
 # other, since those that spin bring a busy machine to a halt. Both are read when torch is imported.
-os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+os.environ.setdefault("MKL_CBWR", "AUTO")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 keep_freed()
 
