@@ -5,7 +5,6 @@ Functions on arrays: signals (trials, time, k) and the inputs behind them (trial
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -73,63 +72,53 @@ def fit_integrals(signals: Tensor, inputs: Tensor, *, from_rest: bool = True) ->
     if trials * time <= columns:
         raise InputError(f"signals: {trials * time} samples; allowed: more than {columns}")
     present = torch.cat([torch.ones_like(x[..., :1]), x], 2)
-    total = float((v - v.mean((0, 1))).square().sum()) or 1.0  # of signals that are constant nothing is explained
+    centred = v - v.mean((0, 1))
+    total = float(centred.square().sum()) or 1.0  # of signals that are constant nothing is explained
+    seen = centred / total**0.5
 
-    @lru_cache(maxsize=1)
-    def beside(starts: tuple[float, ...]) -> tuple[Tensor, Tensor]:
-        """The constant and the present input, orthonormal, and the signals without them (Frisch and Waugh)."""
-        p = _orthonormal(without_starts(present, starts), present)
-        rest = without_starts(v, starts).flatten(0, 1)
-        return p, rest - p @ (p.T @ rest)
-
-    def columns_beside(z: Tensor, starts: tuple[float, ...]) -> Tensor:
-        p, z = beside(starts)[0], without_starts(z, starts).flatten(0, 1)
-        return z - p @ (p.T @ z)
-
-    def explained(z: Tensor, decays: Iterable[float]) -> float:
-        """The part of the variance that z (trials, time, k), present inputs and initial states explain together."""
-        starts = () if from_rest else tuple(decays)
-        rest = beside(starts)[1]
-        q = _orthonormal(columns_beside(z, starts), z)
-        return 1 - float(rest.square().sum() - (q.T @ rest).square().sum()) / total
+    def beside(z: Tensor, decays: Iterable[float]) -> _Beside:
+        """The constant, present inputs, integrals z (trials, time, k), and initial states where there are some."""
+        return _beside(seen, present, z, () if from_rest else tuple(decays))
 
     candidates = (-1 / torch.logspace(math.log10(SHORTEST), math.log10(LONGEST), 48, dtype=torch.float64)).exp()
-    middle = float(candidates[24])
+    middle, none = float(candidates[24]), x[..., :0]
+    without = beside(none, [middle])
     for c in range(channels):
-        z = _integral(x, middle, c)[..., None]
-        if columns_beside(z, () if from_rest else (middle,)).norm() <= APART * z.norm():
+        if without.own(_integral(x, middle, c)) is None:
             raise InputError(
                 f"inputs: the integral of channel {c + 1} can't be told from the inputs; allowed: several steps, and "
                 "inputs that are not 0 throughout"
             )
 
-    def alone(g: float, c: int) -> tuple[float, float]:
-        z = _integral(x, g, c)[..., None]
-        return explained(z, [g]), explained(z[..., :0], [g])
-
-    pairs = [[alone(g, c) for c in range(channels)] for g in candidates.tolist()]
-    whole, without = candidates.new_tensor(pairs).unbind(2)
-    profile = whole - without
+    pairs = []
+    for g in candidates.tolist():
+        without = without if from_rest else beside(none, [g])
+        pairs.append([(without.explained_with(_integral(x, g, c)), without.explained) for c in range(channels)])
+    whole, little = candidates.new_tensor(pairs).unbind(2)
+    profile = whole - little
     decays: list[float] = candidates[whole.argmax(0)].tolist()
     z = torch.stack([_integral(x, g, c) for c, g in enumerate(decays)], 2)
 
-    def with_decay(g: float, c: int) -> float:
-        z[..., c] = _integral(x, g, c)
-        return explained(z, [*decays[:c], g, *decays[c + 1 :]])
+    def by_decay(c: int) -> Callable[[float], float]:
+        """What is explained with another decay of channel c."""
+        rest = z[..., others[c]]
+        if from_rest:
+            return lambda g, found=beside(rest, ()): found.explained_with(_integral(x, g, c))
+        return lambda g: beside(rest, [*decays[:c], g, *decays[c + 1 :]]).explained_with(_integral(x, g, c))
 
-    for _ in range(20):
+    others = [[k for k in range(channels) if k != c] for c in range(channels)]
+    for _ in range(20 if channels > 1 else 1):  # the best decay of one does not hang on that of others
         before = list(decays)
         for c in range(channels):
-            decays[c] = _best(lambda g, c=c: with_decay(g, c), decays[c])
+            decays[c] = _best(by_decay(c), decays[c])
             z[..., c] = _integral(x, decays[c], c)
         if max(abs(new - old) for new, old in zip(decays, before, strict=True)) < 1e-7:
             break
-    found = explained(z, decays)
-    others = [[k for k in range(channels) if k != c] for c in range(channels)]
-    shares = candidates.new_tensor([found - explained(z[..., kept], decays) for kept in others])
+    found = beside(z, decays).explained
+    shares = candidates.new_tensor([found - beside(z[..., kept], decays).explained for kept in others])
     kept = shares > 1e-9
-    starts = () if from_rest else tuple(decays)
-    gains = torch.linalg.lstsq(columns_beside(z, starts), beside(starts)[1], driver="gelsd").solution.T * kept
+    starts, without = () if from_rest else tuple(decays), beside(none, decays)
+    gains = torch.linalg.lstsq(without.part(z), centred.flatten(0, 1), driver="gelsd").solution.T * kept
     effective = torch.where(kept, candidates.new_tensor(decays), candidates[0])
     initial = x.new_zeros(trials, channels)
     if not from_rest:
@@ -142,6 +131,46 @@ def fit_integrals(signals: Tensor, inputs: Tensor, *, from_rest: bool = True) ->
     freedom = trials * time - (1 + 2 * channels) - initial.count_nonzero() / v.shape[2]
     adjusted = 1 - (1 - found) * (trials * time - 1) / float(freedom)
     return Fit(effective, gains / size, shares, max(adjusted, 0.0), candidates, profile, initial * size)
+
+
+class _Beside(NamedTuple):
+    r"""Some columns (samples, k), orthonormal, and what they explain of signals (samples, signals) of size 1.
+
+    starts: decays of the initial states, which explain their part before. What another column z explains is
+    $|v^\dagger \hat z|^2$ with $\hat z$ its direction orthogonal to all of these (Frisch and Waugh).
+    """
+
+    basis: Tensor
+    signals: Tensor
+    starts: tuple[float, ...]
+    explained: float
+
+    def part(self, z: Tensor) -> Tensor:
+        """(samples, k) of z (trials, time, k), orthogonal to the columns and to initial states."""
+        z = without_starts(z, self.starts).flatten(0, 1)
+        return z - self.basis @ (self.basis.T @ z)
+
+    def own(self, z: Tensor) -> Tensor | None:
+        """The direction (samples,) that z (trials, time) adds to the columns; None where it adds nothing."""
+        own = self.part(z[..., None])[:, 0]
+        size = own.norm()
+        return own / size if size > APART * z.norm() else None
+
+    def explained_with(self, z: Tensor) -> float:
+        """What the columns explain together with z (trials, time)."""
+        own = self.own(z)
+        return self.explained if own is None else self.explained + float((own @ self.signals).square().sum())
+
+
+def _beside(signals: Tensor, present: Tensor, z: Tensor, starts: tuple[float, ...]) -> _Beside:
+    """Of signals (trials, time, k): present inputs, integrals z, and initial states of the decays `starts`, if any."""
+    p = _orthonormal(without_starts(present, starts), present)
+    columns, seen = without_starts(z, starts).flatten(0, 1), signals.flatten(0, 1)
+    basis = torch.cat([p, _orthonormal(columns - p @ (p.T @ columns), z)], 1)
+    explained = (basis.T @ seen).square().sum()
+    if starts:
+        explained = explained + (_started(starts, signals).T @ signals).square().sum()
+    return _Beside(basis, seen, starts, float(explained))
 
 
 def _initial(left: Tensor, gains: Tensor, decays: Tensor) -> Tensor:
@@ -171,9 +200,14 @@ def without_starts(values: Tensor, starts: tuple[float, ...]) -> Tensor:
     r"""(trials, time, k), in each trial orthogonal to $\gamma^t$ for each of `starts`."""
     if not starts:
         return values
-    powers = _powers(values.new_tensor(starts), values.shape[1])[None]
-    q = _orthonormal(powers, powers)
+    q = _started(starts, values)
     return values - q @ (q.T @ values)
+
+
+def _started(starts: tuple[float, ...], values: Tensor) -> Tensor:
+    r"""An orthonormal basis (time, rank) of $\gamma^t$ for each of `starts`, as long as values (trials, time, k)."""
+    powers = _powers(values.new_tensor(starts), values.shape[1])[None]
+    return _orthonormal(powers, powers)
 
 
 def _orthonormal(columns: Tensor, whole: Tensor) -> Tensor:
