@@ -100,7 +100,7 @@ def dynamics(net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | 
     starts = visited(net, reduced, inputs, seed)
     path = settle(reduced, starts)
     first, soon, later, last = stayed = bounded(path)
-    points = find(net, reduced, starts, last)
+    points = find(net, reduced, starts, last, DESCRIBED)
     still = spread(first) or 1.0
     shown = points.first(DESCRIBED)
     centres = torch.from_numpy(shown.latent)

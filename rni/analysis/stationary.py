@@ -138,8 +138,8 @@ def fixed_points(
     return find(net, reduced, starts, bounded(settle(reduced, starts))[-1])
 
 
-def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, most: int = MOST) -> FixedPoints:
-    """Searches from rows of starts (starts, K) and from where they settled; up to `most` points are described."""
+def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, described: int = MOST) -> FixedPoints:
+    """Searches from rows of starts (starts, K) and from where they settled; with the modes of those to be described."""
     size = spread(starts) or 1.0
     most_rows = STARTS if reduced.dimension <= 10 * FEW else STARTS // 2
     rows = max(16, min(most_rows, int(HELD / (len(reduced.bias) * reduced.dimension**0.5))))
@@ -153,14 +153,17 @@ def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, most
     nearest = torch.cdist(settled, kept[of_points]).argmin(1) if len(of_points) else member[:0]
     reached = torch.bincount(nearest, minlength=len(of_points)).double() / max(len(nearest), 1)
     order = torch.argsort(reached, descending=True, stable=True)
-    order = order[: min(most, max(5, int(DECOMPOSED / reduced.dimension**3)))]
+    order = order[: min(MOST, max(5, int(DECOMPOSED / reduced.dimension**3)))]
     shown = of_points[order]
     points, spectra = [], []
     for k, share in zip(shown.tolist(), reached[order].tolist(), strict=True):
         slopes = _sided(reduced, kept[k], begun[member == k], size)
-        values, rights, lefts = _spectrum(reduced, slopes)
-        one = np.flatnonzero(np.imag(values) >= 0)[:MODES]  # of each pair
-        modes = _modes(net, reduced, slopes, values[one], rights[:, one], lefts[:, one])
+        if len(points) < described:
+            values, rights, lefts = _spectrum(reduced, slopes)
+            one = np.flatnonzero(np.imag(values) >= 0)[:MODES]  # of each pair
+            modes = _modes(net, reduced, slopes, values[one], rights[:, one], lefts[:, one])
+        else:  # eigenvectors take most of the time
+            values, modes = _eigenvalues(reduced, slopes), ()
         kind = "slow point" if bool(slow[k]) else _stability(values)
         points.append(Point(kind, float((reduced.leak * pulls[k]).norm()), share, modes))
         spectra.append(values)
@@ -192,6 +195,12 @@ def _spectrum(reduced: Latent, slopes: Tensor) -> tuple[np.ndarray, np.ndarray, 
     values, lefts, rights = found
     order = np.argsort(-np.abs(values), kind="stable")
     return values[order], rights[:, order], lefts[:, order].conj()
+
+
+def _eigenvalues(reduced: Latent, slopes: Tensor) -> np.ndarray:
+    """Those of the step alone, the largest first."""
+    values = scipy.linalg.eigvals(reduced.jacobian(slopes)[0].numpy())
+    return values[np.argsort(-np.abs(values), kind="stable")]
 
 
 def _stability(values: np.ndarray) -> Stability:
