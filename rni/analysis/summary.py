@@ -265,10 +265,11 @@ def _tested(net: VanillaRNN, task: Integration, absent: Tensor, tests: Iterable[
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
     curves: dict[str, Tensor] = {}  # of the longest sequences of each kind
     largest = 0.0
-    for kind, x in tests:
+    tests = list(tests)
+    for (kind, x), outputs in zip(tests, net.outputs_of([x for _, x in tests]), strict=True):
         targets = task.targets(x.double())
         largest = max(largest, float(targets.abs().max()))
-        curve = error_by_duration(net.outputs(x), targets, x).masked_fill(absent, math.nan)
+        curve = error_by_duration(outputs, targets, x).masked_fill(absent, math.nan)
         errors.setdefault(kind, {})[x.shape[1]] = tuple(curve[-1].tolist())
         curves[kind] = curve
     durations = {kind: longest_duration(curve, TOLERANCE) for kind, curve in curves.items()}

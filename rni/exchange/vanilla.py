@@ -12,7 +12,7 @@ u, is the bias b of the state $v = u + b$.
 
 import copy
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -140,7 +140,7 @@ class VanillaRNN:
     def arriving(self, state: Tensor, x: Tensor | None = None) -> Tensor:
         r"""$W h + U x$, (batch, neurons), of states (batch, neurons) and inputs (batch, channels), or none."""
         fed_back = self.recurrent(self.rate(state))
-        return fed_back if x is None else x @ self.input_weights.T + fed_back
+        return fed_back if x is None else torch.addmm(fed_back, x, self.input_weights.T)
 
     def step(self, state: Tensor, x: Tensor | None = None) -> Tensor:
         r"""$s \mapsto (1 - \alpha)\,s + \alpha f(W h + U x + b)$, without f in the current form; without noise."""
@@ -214,6 +214,16 @@ class VanillaRNN:
             return y if self.offset is None else y + self.offset
         walks = map(self._walk, self.groups(inputs))
         return torch.cat([stacked((self.readout(h) for _, h in walk), inputs.shape[1]) for walk in walks])
+
+    def outputs_of(self, several: Sequence[Tensor]) -> list[Tensor]:
+        """`outputs` of each; those that are as long together, a step of more sequences takes hardly longer."""
+        if self.noise:  # which each draws for itself
+            return [self.outputs(inputs) for inputs in several]
+        found: dict[int, Iterator[Tensor]] = {}
+        for steps in {inputs.shape[1] for inputs in several}:
+            alike = [inputs for inputs in several if inputs.shape[1] == steps]
+            found[steps] = iter(self.outputs(torch.cat(alike)).split([len(inputs) for inputs in alike]))
+        return [next(found[inputs.shape[1]]) for inputs in several]
 
     def groups(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""
