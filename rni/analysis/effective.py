@@ -101,10 +101,15 @@ def fit_integrals(signals: Tensor, inputs: Tensor, *, from_rest: bool = True) ->
 
     def by_decay(c: int) -> Callable[[float], float]:
         """What is explained with another decay of channel c."""
-        rest = z[..., others[c]]
         if from_rest:
-            return lambda g, found=beside(rest, ()): found.explained_with(_integral(x, g, c))
-        return lambda g: beside(rest, [*decays[:c], g, *decays[c + 1 :]]).explained_with(_integral(x, g, c))
+            rest = beside(z[..., others[c]], ())
+            return lambda g: rest.explained_with(_integral(x, g, c))
+
+        def explained(g: float) -> float:
+            starts = [*decays[:c], g, *decays[c + 1 :]]
+            return beside(z[..., others[c]], starts).explained_with(_integral(x, g, c))
+
+        return explained
 
     others = [[k for k in range(channels) if k != c] for c in range(channels)]
     for _ in range(20 if channels > 1 else 1):  # the best decay of one does not hang on that of others
