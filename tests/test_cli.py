@@ -461,12 +461,13 @@ def test_theory_advises_on_learning_rate_time_and_scales(rni):
 
 
 def test_theory_judges_a_linear_network_file(rni, config):
-    flags = ["--activation", "linear", "--loss", "averaged", "--precision", "float64", "--steps", "20000"]
-    assert rni("train", config, "--out", "lin.safetensors", "--decays", "[0.9]", *flags)[0] == 0
+    linear = ["--out", "lin.safetensors", "--activation", "linear"]
+    assert rni("design", "--decays", "0.9", "--neurons", "40", *linear)[0] == 0
     code, out, _ = rni("theory", "lin.safetensors")
     assert code == 0
     assert out.startswith("a generalizing integrator: largest error of a moment")
-    assert rni("train", config, "--out", "lin.safetensors", *flags[:-1], "3")[0] == 0
+    few = ["--loss", "averaged", "--precision", "float64", "--steps", "3"]
+    assert rni("train", config, *linear, *few)[0] == 0
     assert rni("theory", "lin.safetensors")[1].startswith("not a generalizing integrator")
 
 

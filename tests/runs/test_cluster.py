@@ -22,7 +22,7 @@ from rni.runs.store import Store
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rni[cluster]'")
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}}
-RUNS = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 1000}}) for seed in range(6)]
+RUNS = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 1000}}) for seed in range(4)]
 WILD = Specification.parse(RAW | {"training": {"steps": 40, "learning_rate": 50.0}})
 
 
