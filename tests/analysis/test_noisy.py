@@ -147,6 +147,14 @@ def linear(noise, **more):
     return replace(net, noise=noise, **more)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_outputs_of_several_inputs_are_those_of_each(noise):
+    several = [TWO[:3], TWO[3:8, :50], TWO[8:12]]
+    with torch.no_grad():
+        for found, inputs in zip(linear(noise).outputs_of(several), several, strict=True):
+            torch.testing.assert_close(found, linear(noise).outputs(inputs))
+
+
 def test_errors_grow_with_noise_and_nothing_else_changes():
     found = [analyze(linear(noise), inputs=X.expand(-1, -1, 2).clone()) for noise in (0.0, 0.1, 0.2)]
     assert found[0].noisy is None
