@@ -17,6 +17,6 @@ def there(value: T | None) -> T:
     return value
 
 
-def wrong(value: Any) -> Any:
+def mistyped(value: Any) -> Any:
     """A value of a type that is refused, by type checkers as well."""
     return value

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.signal import lfilter
-from told import of, there, wrong
+from told import mistyped, of, there
 from torch import nn
 
 from rni import Analysis, InputError, Integration, Network, Recording, VanillaRNN, analyze, design, vectors
@@ -237,7 +237,7 @@ def test_silent_neurons_and_a_single_one_are_no_obstacle(generator):
         (lambda: analyze(designed(), inputs=normal(9, 1, 2)), "inputs: the integral of channel 1 can't be told"),
         (lambda: analyze(untrained("tanh"), inputs=torch.ones(4, 9, 2)), "inputs: are along 1 directions; allowed: 2"),
         (lambda: analyze(untrained("tanh"), inputs=normal(9, 2, 2)), "inputs: 2 steps; allowed: 3 or more"),
-        (lambda: analyze(designed(), inputs=wrong([["a"]])), "inputs: list; allowed: finite real numbers"),
+        (lambda: analyze(designed(), inputs=mistyped([["a"]])), "inputs: list; allowed: finite real numbers"),
         (lambda: analyze(designed(), inputs=1e200 * normal(3, 9, 2)), "inputs: up to .*e.200; allowed: from 1e-100"),
         (lambda: analyze(Recording(normal(8, 1, 3), normal(8, 1, 1))), "inputs: 1 steps; allowed: 3 or more"),
         (lambda: analyze(Recording(normal(8, 9, 3), torch.ones(8, 9, 1))), "inputs: change within trials along 0 dir"),
