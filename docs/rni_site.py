@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import generate
-from docutils import nodes
+from docutils import nodes  # pyright: ignore[reportMissingModuleSource]
 from latex2mathml.converter import convert
-from sphinx.errors import ExtensionError
-from sphinx.util import logging
+from sphinx.errors import ExtensionError  # pyright: ignore[reportMissingImports]
+from sphinx.util import logging  # pyright: ignore[reportMissingImports]
 
 HERE = Path(__file__).parent
 log = logging.getLogger(__name__)

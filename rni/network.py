@@ -91,7 +91,7 @@ class Network(nn.Module):
         leak = "" if self.leak == 1 else f", leak={self.leak:g}"
         return f"Network({self.neurons} neurons, {self.f!r}, {kind}, {self.task!r}, {self.dtype}{leak})"
 
-    def steps(self, inputs: Tensor, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    def steps(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
         encoders, h = self.encoders, None if initial is None else self.cast("initial", initial)
         for x in self.cast("inputs", inputs).unbind(1):
@@ -123,7 +123,7 @@ class Network(nn.Module):
             return self
         return Network(self.task.undamped(self.leak), self.encoders, self.decoders, self.recurrent, self.f)
 
-    def forward(self, inputs: Tensor, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """States (batch, time, neurons) and the last one (1, batch, neurons), from inputs (batch, time, channels).
 
         Without the batch dimension: (time, neurons) and (1, neurons). `initial` has the shape of the last state.
@@ -136,7 +136,7 @@ class Network(nn.Module):
         states = [h for _, h in self.steps(inputs, start)]
         return torch.stack(states, dim=1), states[-1][None]
 
-    def currents(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+    def currents(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> Tensor:
         r"""$\nu_t$, (batch, time, neurons)."""
         inputs, start = self._checked(inputs, initial)
         return torch.stack([nu for nu, _ in self.steps(inputs, start)], dim=1)
@@ -145,7 +145,7 @@ class Network(nn.Module):
         r"""$y_c = d_c \cdot h$, (..., channels) from states (..., neurons)."""
         return states @ self.decoders
 
-    def outputs(self, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+    def outputs(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> Tensor:
         r"""$y_{c,t}$, (batch, time, channels), without storing the states: for sequences of any length."""
         inputs, start = self._checked(inputs, initial)
         groups = self.groups(inputs)
@@ -208,7 +208,7 @@ class Network(nn.Module):
             )
         return cls(task, encoders, readout.weight.detach().T, w, rnn.nonlinearity)
 
-    def _checked(self, inputs: Tensor, initial: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _checked(self, inputs: Tensor | np.ndarray, initial: Tensor | None) -> tuple[Tensor, Tensor | None]:
         inputs = self.cast("inputs", inputs)
         if inputs.ndim != 3 or inputs.shape[2] != self.channels or inputs.shape[1] == 0:
             allowed = f"(batch, time, {self.channels}) with at least one time step"

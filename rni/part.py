@@ -50,6 +50,7 @@ class Choice(Part):
 
 
 C = TypeVar("C", bound=Choice)
+P = TypeVar("P", bound=Choice)
 
 
 class Family(Generic[C]):
@@ -58,12 +59,13 @@ class Family(Generic[C]):
     def __init__(self):
         self.parts: dict[str, type[C]] = {}
 
-    def add(self, name: str) -> Callable[[type[C]], type[C]]:
+    def add(self, name: str) -> Callable[[type[P]], type[P]]:
         """Register a part under its name; a decorator."""
+        parts: dict[str, Any] = self.parts  # no type says that P is one of C, and the class has to keep its own
 
-        def registered(part: type[C]) -> type[C]:
+        def registered(part: type[P]) -> type[P]:
             part.known_as = name
-            self.parts[name] = part
+            parts[name] = part
             return part
 
         return registered

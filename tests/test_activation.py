@@ -1,5 +1,6 @@
 import pytest
 import torch
+from told import mistyped, of
 
 from rni import InputError, Integration, Network, VanillaRNN, design, load, save
 from rni.activation import ACTIVATIONS, Activation, RectifiedPower, Sigmoid, make
@@ -47,17 +48,16 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_parameters_have_the_precision_of_the_network(dtype):
     thresholds = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64) / 3
-    net = Network(
-        Integration(0.9), *torch.ones(2, 3, 1), torch.zeros(3, 3, dtype=dtype), Sigmoid(slope=0.1, threshold=thresholds)
-    )
-    assert torch.equal(net.f.slope, torch.tensor(0.1, dtype=dtype))
-    assert torch.equal(net.f.threshold, thresholds.to(dtype))
+    ones, f = torch.ones(3, 1), Sigmoid(slope=0.1, threshold=thresholds)
+    own = of(Sigmoid, Network(Integration(0.9), ones, ones, torch.zeros(3, 3, dtype=dtype), f).f)
+    assert torch.equal(own.slope, torch.tensor(0.1, dtype=dtype))
+    assert torch.equal(own.threshold, thresholds.to(dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_parameters_come_back_from_a_file_to_the_last_bit(tmp_path, dtype):
-    f = Sigmoid(slope=0.1, threshold=torch.rand(3, dtype=torch.float64))
-    net = Network(Integration(0.9), *torch.ones(2, 3, 1), torch.zeros(3, 3, dtype=dtype), f)
+    ones, f = torch.ones(3, 1), Sigmoid(slope=0.1, threshold=torch.rand(3, dtype=torch.float64))
+    net = Network(Integration(0.9), ones, ones, torch.zeros(3, 3, dtype=dtype), f)
     save(net, tmp_path / "net.safetensors")
     again = load(tmp_path / "net.safetensors").f
     assert all(torch.equal(again.get_buffer(name), value) for name, value in net.f.named_buffers())
@@ -65,14 +65,14 @@ def test_parameters_come_back_from_a_file_to_the_last_bit(tmp_path, dtype):
 
 def test_an_activation_given_is_never_changed(generator):
     f, module = Sigmoid(), torch.nn.PReLU()
-    vectors = torch.randn(2, 6, 1, generator=generator, dtype=torch.float64)
+    e, d = torch.randn(2, 6, 1, generator=generator, dtype=torch.float64)
     half, double = (torch.zeros(6, 6, dtype=dtype) for dtype in (torch.float32, torch.float64))
-    net = Network(Integration(0.9), *vectors, half, f)
-    Network(Integration(0.9), *vectors, double, module)
-    Network(Integration(0.9), *vectors, double, net.f)
-    VanillaRNN(Dense(double), vectors[0], net.f, double[0])
-    from_arrays({"recurrent": double, "input_weights": vectors[0]}, net.f)
-    from_state_dict({"weight_hh": double, "weight_ih": vectors[0]}, net.f)
+    net = Network(Integration(0.9), e, d, half, f)
+    Network(Integration(0.9), e, d, double, module)
+    Network(Integration(0.9), e, d, double, net.f)
+    VanillaRNN(Dense(double), e, net.f, double[0])
+    from_arrays({"recurrent": double, "input_weights": e}, net.f)
+    from_state_dict({"weight_hh": double, "weight_ih": e}, net.f)
     design(Integration(0.8), 200, net.f)
     assert f.threshold.dtype == torch.float64
     assert net.f.threshold.dtype == torch.float32
@@ -97,7 +97,7 @@ def test_a_rectified_power_has_an_exponent_above_one(exponent):
         (lambda: make("sigmoid", slop=3.0), "slop: not a parameter of sigmoid; allowed: slope, threshold"),
         (lambda: make("relu", slope=3.0), "slope: not a parameter of relu; allowed: none"),
         (lambda: make(torch.sin, slope=3.0), "slope: given beside"),
-        (lambda: make(3.0), "activation: 3.0; allowed: linear, relu"),
+        (lambda: make(mistyped(3.0)), "activation: 3.0; allowed: linear, relu"),
     ],
 )
 def test_parameters_that_make_no_activation_are_refused(given, message):

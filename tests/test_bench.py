@@ -10,10 +10,17 @@ from bench.measuring import Ratio
 
 
 def test_each_run_of_the_benchmark_adds_a_line_and_the_page_shows_the_trend(tmp_path, monkeypatch):
-    part = type("Part", (), {"TITLE": "Part", "ABOUT": "About.", "values": iter([2.0, 4.0])})
-    part.tables = staticmethod(lambda: {"Table": iter(["| row |", Ratio("plain / ours", next(part.values))])})
+    values = iter([2.0, 4.0])
+
+    class Part:
+        TITLE, ABOUT = "Part", "About."
+
+        @staticmethod
+        def tables():
+            return {"Table": iter(["| row |", Ratio("plain / ours", next(values))])}
+
     kept, results = tmp_path / "history.jsonl", tmp_path / "RESULTS.md"
-    monkeypatch.setattr(page, "PARTS", {"part": part})
+    monkeypatch.setattr(page, "PARTS", {"part": Part})
     monkeypatch.setattr(page, "RESULTS", results)
     monkeypatch.setattr(history, "HISTORY", kept)
     monkeypatch.setattr("sys.argv", ["bench"])

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from told import of
 
 import rni
 from rni.designs.extremes import circle_maxima, relu_maxima, shared_axes_bound
@@ -13,7 +14,7 @@ ROUGH = 3e-3
 def designed(decays, activation="relu", neurons=100, disturbance=0.0, dtype=torch.float64):
     """A designed network, its factor M disturbed so that the error is far above rounding."""
     net = rni.design(rni.Integration(decays), neurons, activation).network
-    left, right = (factor.detach() for factor in net.recurrent.factors())
+    left, right = (factor.detach() for factor in of(LowRank, net.recurrent).factors())
     noise = torch.randn(right.shape, generator=torch.Generator().manual_seed(1), dtype=right.dtype)
     right = right + disturbance * right.norm() * noise / neurons**0.5
     return rni.Network(net.task, net.encoders, net.decoders, LowRank(left.to(dtype), right.to(dtype)), net.f)

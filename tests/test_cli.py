@@ -207,7 +207,7 @@ def test_analyze_takes_a_leaky_network_of_another_code_and_says_what_it_assumed(
     along = rng.normal(size=(n, 1))
     w = 0.9 * along @ along.T / np.sum(along**2)
     arrays = {"W_rec": w, "W_in": along, "W_out": along.T, "b_rec": 50 - w @ np.full(n, 50.0), "b_out": np.zeros(1)}
-    np.savez(tmp_path / "w.npz", **arrays, rec_connectivity=np.ones((n, n)), dale_ratio=None)
+    np.savez(tmp_path / "w.npz", **arrays, rec_connectivity=np.ones((n, n)), dale_ratio=np.array(None))
     np.save(tmp_path / "x.npy", rng.normal(size=(16, 200, 1)))
     code, out, err = rni("analyze", "w.npz", "--inputs", "x.npy")
     assert (code, out) == (2, "")

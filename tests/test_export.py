@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from told import of, there
 
 import rni
-from rni import InputError, Integration, Network, analyze, vectors
+from rni import Analysis, InputError, Integration, Network, analyze, vectors
 from rni.activation import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
 from rni.exchange import foreign
 from rni.exchange.export import to_arrays, to_onnx, to_torch
@@ -110,7 +111,7 @@ def test_arrays_hold_every_number_of_a_network(name, dtype, tmp_path):
         )
         assert saved.keys() == read.keys()
         assert all(torch.equal(saved[key], read[key]) and saved[key].dtype == read[key].dtype for key in saved)
-        assert torch.equal(back.decoders, net.decoders)
+        assert torch.equal(there(back.decoders), net.decoders)
         assert (back.task, back.dtype, type(back.f)) == (net.task, dtype, type(net.f))
         torch.testing.assert_close(back.input_weights, rni.VanillaRNN.of(net).input_weights)
 
@@ -124,7 +125,7 @@ def test_a_state_dict_holds_every_number_of_a_network(name, dtype, tmp_path):
     assert isinstance(back, rni.VanillaRNN)
     assert back.dtype == dtype
     assert torch.equal(back.recurrent.matrix(), net.recurrent.matrix())
-    assert torch.equal(back.decoders, net.decoders)
+    assert torch.equal(there(back.decoders), net.decoders)
     assert torch.equal(back.input_weights, net.recurrent(net.encoders.T).T)
 
 
@@ -146,6 +147,6 @@ def test_a_state_dict_taken_out_is_analysed_like_the_network(tmp_path, generator
     here = analyze(net, inputs=x)
     for name in ("net.pt", "net.safetensors"):
         to_torch(net, tmp_path / name)
-        there = analyze(foreign.read(tmp_path / name, "relu"), task=net.task, inputs=x)
-        assert there.ratio == pytest.approx(here.ratio, rel=1e-4)
-        assert there.errors["inputs"][50] == pytest.approx(here.errors["inputs"][50], rel=1e-4)
+        back = of(Analysis, analyze(foreign.read(tmp_path / name, "relu"), task=net.task, inputs=x))
+        assert back.ratio == pytest.approx(here.ratio, rel=1e-4)
+        assert back.errors["inputs"][50] == pytest.approx(here.errors["inputs"][50], rel=1e-4)

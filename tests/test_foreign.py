@@ -9,7 +9,7 @@ from torch import nn
 
 import rni
 from rni import InputError, Integration, memory
-from rni.exchange import foreign
+from rni.exchange import foreign, native
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import VanillaRNN
 
@@ -87,7 +87,7 @@ def test_files_of_each_kind_are_read(tmp_path, x):
     model = Model("relu")
     torch.save(model.state_dict(), tmp_path / "net.pt")
     torch.save({"epoch": 3, "state_dict": model.state_dict()}, tmp_path / "checkpoint.pth")
-    rni.exchange.native.write_tensors(tmp_path / "net.safetensors", model.state_dict(), {})
+    native.write_tensors(tmp_path / "net.safetensors", model.state_dict(), {})
     for name in ("net.pt", "checkpoint.pth", "net.safetensors"):
         found = foreign.read(tmp_path / name, "relu")
         assert isinstance(found, VanillaRNN)

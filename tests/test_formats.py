@@ -1,18 +1,21 @@
 """Files as other people's code makes them: what is read is what that code computes, and its decays are found."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.io
 import torch
-from torch import nn
+from told import of, there
+from torch import Tensor, nn
 
-from rni import InputError, Network, VanillaRNN, analyze
+from rni import Analysis, InputError, Network, VanillaRNN, analyze
 from rni.activation import make
 from rni.analysis.effective import fit_integrals
 from rni.exchange import foreign
 from rni.exchange.export import to_arrays
+from rni.exchange.vanilla import Form
 from rni.weights import Dense
 
 N, LEAK, DECAYS = 30, 0.2, (0.98, 0.9)
@@ -40,8 +43,8 @@ def excitatory_inhibitory():
     signs = np.where(np.arange(N) < 24, 1.0, -1.0)
     w = np.abs(RNG.normal(size=(N, N))) * (1 - np.eye(N))
     values, modes = np.linalg.eig(w * signs)
-    k = np.argmax(values.real)
-    return w * WITHIN[0] / values[k].real, signs, np.abs(modes[:, [k, k]].real) * [1, 2]
+    k = np.argmax(np.real(values))
+    return w * WITHIN[0] / np.real(values[k]), signs, np.abs(np.real(modes[:, [k, k]])) * [1, 2]
 
 
 def simulated(step, state, read):
@@ -74,7 +77,7 @@ def psychrnn(path, w=W, u=L, out=R.T, signs=None):
         "rec_connectivity": np.ones((N, N)),
         "output_connectivity": np.ones((2, N)),
     }
-    np.savez(path, **saved, dale_ratio=0.8 if dale else None)
+    np.savez(path, **saved, dale_ratio=np.array(0.8 if dale else None))
     t = tensors(**saved)
 
     def step(v, x):
@@ -114,6 +117,9 @@ def full_rank(path):
 class Cell(nn.Module):
     """A leaky RNN as in tutorials, with layers of any names."""
 
+    input2h: nn.Linear
+    h2h: nn.Linear
+
     def __init__(self, inputs, recurrent, w=W, u=L, bias=0.0):
         super().__init__()
         self.alpha = LEAK
@@ -124,6 +130,8 @@ class Cell(nn.Module):
 
 
 class Model(nn.Module):
+    fc: nn.Linear
+
     def __init__(self, cell, decoders=R, readout="fc"):
         super().__init__()
         self.rnn = cell
@@ -167,8 +175,10 @@ def layers(path):
     cell.W_out.load_state_dict(tensors(weight=R.T / SMALL))
     torch.save({"epoch": 9, "model": cell.state_dict()}, path)
 
+    fed, recurrent = cell.get_submodule("W_in"), cell.get_submodule("W")
+
     def step(h, x):
-        return h * (1 - LEAK) + LEAK * torch.tanh(cell.W_in(x) + cell.W(h))
+        return h * (1 - LEAK) + LEAK * torch.tanh(fed(x) + recurrent(h))
 
     with torch.no_grad():
         return simulated(step, torch.zeros(len(X), N, dtype=torch.float64), cell.W_out)
@@ -176,7 +186,7 @@ def layers(path):
 
 def rows(path):
     """Matrices for states as rows, h @ W_rec, with the leak beside them."""
-    t = tensors(W_rec=W.T, W_in=SMALL * L.T, b_rec=0 * B, W_out=R / SMALL, b_out=[0.5, 1], alpha=LEAK)
+    t: dict[str, Any] = tensors(W_rec=W.T, W_in=SMALL * L.T, b_rec=0 * B, W_out=R / SMALL, b_out=[0.5, 1], alpha=LEAK)
     np.savez(path, **t)
 
     def step(h, x):
@@ -257,7 +267,7 @@ def test_thresholds_of_the_recurrence_alone_are_biases_of_a_shifted_state():
     assert "b counts in the first step too, in which such code leaves it out" in net.notes
 
 
-def network(form="rate", leak=LEAK, **more):
+def network(form: Form = "rate", leak: float | Tensor = LEAK, **more):
     bias, decoders = (torch.from_numpy(values) for values in (RNG.normal(size=N), R))
     return VanillaRNN(
         Dense(torch.from_numpy(W)), torch.from_numpy(L), make("tanh"), bias, decoders, leak=leak, form=form, **more
@@ -298,7 +308,7 @@ def test_a_module_says_its_leak_itself():
     with pytest.raises(InputError, match="leak: given, and in the file; allowed: once"):
         foreign.interpret(model, leak=0.5)
     of_rank_one = nn.ParameterDict(tensors(m=np.ones((N, 1)), n=np.ones((N, 1)), wi=L.T, wo=R))
-    of_rank_one.alpha = 0.3
+    vars(of_rank_one)["alpha"] = 0.3
     net = foreign.interpret(of_rank_one)
     assert isinstance(net, VanillaRNN)
     assert net.leak == 0.3
@@ -307,7 +317,7 @@ def test_a_module_says_its_leak_itself():
 def test_a_cell_in_a_leaky_loop_says_its_leak_too_and_a_layer_has_none():
     for layer, leak in ((nn.RNNCell(2, N), LEAK), (nn.RNN(2, N), 1.0)):
         model = nn.Sequential(layer)
-        model.alpha = LEAK
+        vars(model)["alpha"] = LEAK
         net = foreign.interpret(model)
         assert isinstance(net, VanillaRNN)
         assert net.leak == leak
@@ -323,14 +333,15 @@ def test_a_list_of_arrays_is_that_of_keras():
 def test_decays_are_found_under_process_noise_and_in_the_unit_of_time():
     """Noise on the state is integrated too, here up to three times as much as inputs are; it changes no decay."""
     arrays = {"recurrent": W, "input_weights": L, "decoders": R, "activation": "linear"}
-    analysis = analyze(arrays, leak=LEAK, form="current", noise=0.05, dt=10)
+    analysis = of(Analysis, analyze(arrays, leak=LEAK, form="current", noise=0.05, dt=10))
+    noisy = there(analysis.noisy)
     assert analysis.fitted_decays == pytest.approx(DECAYS, rel=0.01)
     assert analysis.times == pytest.approx([-10 / np.log(decay) for decay in DECAYS], rel=0.1)
-    assert analysis.noisy.decays == pytest.approx(DECAYS, rel=0.01)
+    assert noisy.decays == pytest.approx(DECAYS, rel=0.01)
     assert "time constants of them where a step is 10: " in str(analysis)
-    quiet = analyze(arrays, leak=LEAK, form="current")
+    quiet = of(Analysis, analyze(arrays, leak=LEAK, form="current"))
     assert quiet.linearity == pytest.approx(1)
-    assert max(quiet.errors["bursts"][200]) < 1e-6 < 0.1 < max(analysis.noisy.errors["bursts"][200])
+    assert max(quiet.errors["bursts"][200]) < 1e-6 < 0.1 < max(noisy.errors["bursts"][200])
 
 
 def test_a_leaky_network_taken_out_as_arrays_is_the_same_network(small, tmp_path):
@@ -348,7 +359,7 @@ def test_a_network_that_starts_elsewhere_is_tested_from_rest():
     rest = torch.from_numpy(B + L @ [5.0, 3.0])
     bias = rest - torch.from_numpy(W) @ rest
     arrays = {"recurrent": W, "input_weights": L, "decoders": R, "bias": bias, "activation": "relu"}
-    analysis = analyze(arrays, leak=LEAK, form="rate")
+    analysis = of(Analysis, analyze(arrays, leak=LEAK, form="rate"))
     assert analysis.verdict.kind == "integrates"
     assert analysis.fitted_decays == pytest.approx(DECAYS, rel=1e-3)
     assert analysis.offset == pytest.approx((5, 3), rel=1e-3)

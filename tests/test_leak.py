@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from told import of
 
 import rni
 from rni.accuracy import relative_error
@@ -11,7 +12,7 @@ from rni.designs.certificate import certify
 from rni.exchange import export, native
 from rni.inputs import white_noise
 from rni.losses import AveragedLoss, ProxyLoss
-from rni.weights import Dense
+from rni.weights import Dense, LowRank
 
 TWO = rni.Integration([0.99, 0.95], [1.0, 2.0])
 
@@ -56,7 +57,7 @@ def test_the_certificate_of_a_leaky_network_holds_for_inputs_that_do_their_worst
     net = rni.design(TWO, 60, leak=0.2).network
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
-        net.recurrent.left.mul_(1 + 1e-4 * torch.randn(60, 2, generator=generator, dtype=torch.float64))
+        of(LowRank, net.recurrent).left.mul_(1 + 1e-4 * torch.randn(60, 2, generator=generator, dtype=torch.float64))
     bounds = torch.tensor(certify(net).bounds, dtype=torch.float64)
     x = torch.sign(torch.randn(64, 50, 2, generator=generator, dtype=torch.float64)).repeat_interleave(20, 1)
     with torch.no_grad():
@@ -105,7 +106,7 @@ def test_a_specification_has_a_leak_for_the_batch_loss_only():
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 10, "leak": 0.5}}
     assert rni.Specification(**raw).build().leak == 0.5
     with pytest.raises(rni.InputError, match=r"network.leak: 0.5; allowed: 1, or the batch loss"):
-        rni.Specification(**raw, training={"loss": "proxy"})
+        rni.Specification.parse(raw | {"training": {"loss": "proxy"}})
 
 
 def test_files_keep_the_leak_and_torch_and_onnx_refuse_it(tmp_path):

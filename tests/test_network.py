@@ -1,5 +1,6 @@
 import pytest
 import torch
+from told import mistyped
 from torch import nn
 
 from rni import InputError, Integration, Network
@@ -50,13 +51,13 @@ def test_what_torch_rnn_can_not_be_is_refused(small):
     with pytest.raises(InputError, match="'sigmoid'; allowed: 'relu' or 'tanh'"):
         small("sigmoid").to_torch()
     with pytest.raises(InputError, match=r"GRU with 1 layers; allowed: a torch\.nn\.RNN"):
-        Network.from_torch(nn.GRU(2, 12), readout, task)  # pyright: ignore[reportArgumentType]
+        Network.from_torch(mistyped(nn.GRU(2, 12)), readout, task)
     with pytest.raises(InputError, match="RNN with 2 layers"):
         Network.from_torch(nn.RNN(2, 12, num_layers=2), readout, task)
     with pytest.raises(InputError, match="bias_ih_l0: is not zero"):
         Network.from_torch(nn.RNN(2, 12), readout, task)
     rnn = nn.RNN(2, 12, bias=False)
-    nn.init.zeros_(rnn.weight_hh_l0)  # pyright: ignore[reportArgumentType]
+    nn.init.zeros_(rnn.get_parameter("weight_hh_l0"))
     with pytest.raises(InputError, match="outside the range of weight_hh"):
         Network.from_torch(rnn, readout, task)
 

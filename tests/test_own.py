@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
 
 import rni
 from rni.inputs import bursts
@@ -13,7 +15,7 @@ from rni.training.optimizers import Adam
 ONE = rni.Integration([0.9])
 
 
-def network(f="relu", neurons=20):
+def network(f: str | Callable[[Tensor], Tensor] = "relu", neurons=20):
     return rni.Network(ONE, *rni.vectors.independent(neurons, 1, torch.Generator().manual_seed(0)), zeros(neurons), f)
 
 

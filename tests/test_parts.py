@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from told import of
 
 from rni import InputError, Specification, load, run, save
 from rni.activation import ACTIVATIONS, Activation, ActivationPart, make
@@ -21,6 +22,7 @@ from rni.weights import WEIGHTS, Dense, WeightsPart
 
 class Cubic(Activation):
     name = "cubic"
+    strength: torch.Tensor
 
     def __init__(self, strength: float | torch.Tensor = 1.0):
         super().__init__()
@@ -122,7 +124,7 @@ def test_parts_from_outside_are_specified_trained_saved_and_read(tmp_path):
     again = load(tmp_path / "net.safetensors")
     x = torch.ones(1, 5, 1).double()
     torch.testing.assert_close(again.outputs(x), net.outputs(x))
-    assert float(again.f.strength) == 0.25
+    assert float(of(Cubic, again.f).strength) == 0.25
     assert make("cubic", strength=2.0)(torch.ones(1)).item() == 3
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from told import of
 
 import rni
 from rni import memory
@@ -64,7 +65,9 @@ def test_a_network_is_simulated_by_parts_from_any_initial_state(by_parts):
 def test_an_analysis_by_parts_is_that_of_the_whole(monkeypatch):
     net = rni.design(rni.Integration([0.9, 0.8]), 40).network
     with torch.no_grad():
-        net.recurrent.left.mul_(1 + 0.1 * torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).double())
+        of(LowRank, net.recurrent).left.mul_(
+            1 + 0.1 * torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).double()
+        )
     wholly = rni.analyze(net, inputs=X)
     monkeypatch.setattr(memory, "TOGETHER", 80)
     found = rni.analyze(net, inputs=X)

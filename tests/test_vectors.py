@@ -1,5 +1,6 @@
 import pytest
 import torch
+from told import mistyped
 
 from rni import InputError, vectors
 
@@ -52,7 +53,7 @@ def test_supported_vectors_have_variance_one_over_the_support(generator):
     ("call", "message"),
     [
         (lambda: vectors.orthonormal(3, 2), "neurons: 3; allowed: at least 4"),
-        (lambda: vectors.on_supports(10, 2, kind="none"), "kind: 'none'; allowed: same"),
+        (lambda: vectors.on_supports(10, 2, kind=mistyped("none")), "kind: 'none'; allowed: same"),
         (lambda: vectors.on_supports(10, 2, fraction=0.3), r"fraction: 0.3; allowed: from 0.5"),
         (lambda: vectors.independent(10, 2, encoder_norm=[1.0]), "norms.*2 of them"),
         (lambda: vectors.independent(10, 2, encoder_norm=-1.0), "norms.*positive"),

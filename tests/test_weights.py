@@ -1,5 +1,6 @@
 import pytest
 import torch
+from told import of
 
 from rni import InputError, Integration, Network, run, vectors
 from rni.analysis import svd
@@ -123,7 +124,8 @@ def test_compressed_factors_are_the_singular_vectors_of_the_matrix(generator, dt
 
 
 def test_loaded_factors_multiply_to_the_same_bits(generator):
-    saved = LowRank(*(torch.randn(1000, 7, generator=generator) for _ in range(2)))
+    left, right = (torch.randn(1000, 7, generator=generator) for _ in range(2))
+    saved = LowRank(left, right)
     empty = torch.zeros(1000, 0)
     loaded = LowRank(empty, empty)
     loaded.load_state_dict({key: value.contiguous() for key, value in saved.state_dict().items()})
@@ -137,7 +139,7 @@ def test_a_step_that_compresses_is_the_step_on_the_matrix(generator):
     rows = [torch.randn(4, 50, generator=generator, dtype=torch.float64) for _ in range(2)]
     for room, rank in ((4, 7), (40, 7)):
         form = LowRank(left, right, room=room)
-        form.descend_(*rows, 0.1)
+        form.descend_(rows[0], rows[1], 0.1)
         assert form.left.shape == form.right.shape == (50, rank)
         torch.testing.assert_close(form.matrix(), left @ right.T - 0.1 * rows[0].T @ rows[1])
 
@@ -146,8 +148,9 @@ def test_a_factored_matrix_in_single_precision_does_not_collect_rounding_errors(
     empty = torch.zeros(100, 0)
     net = silent(100, LowRank(empty, empty))
     train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500)
-    net.recurrent.compress_()
-    assert net.recurrent.left.shape[1] < 12
+    recurrent = of(LowRank, net.recurrent)
+    recurrent.compress_()
+    assert recurrent.left.shape[1] < 12
 
 
 @pytest.mark.parametrize(("loss", "train"), [("batch", train), ("proxy", train_two_points)])

@@ -51,7 +51,19 @@ def analyze(
 ) -> Analysis: ...
 @overload
 def analyze(
-    thing: Recording | Mapping[str, Any] | list[np.ndarray],
+    thing: Recording,
+    *,
+    task: Integration | None = None,
+    decays: Sequence[float] | float | None = None,
+    scales: Sequence[float] | float | None = None,
+    inputs: Tensor | np.ndarray | None = None,
+    activation: str | Activation | None = None,
+    seed: int = 0,
+    **reading: Unpack[Reading],
+) -> RecordingAnalysis: ...
+@overload
+def analyze(
+    thing: Mapping[str, Any] | list[np.ndarray],
     *,
     task: Integration | None = None,
     decays: Sequence[float] | float | None = None,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, get_args
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
@@ -78,14 +79,16 @@ class BatchLoss(SequenceLoss):
         white = AveragedLoss(self.task, self.duration).silent()
         return super().rate() if self.inputs is None else super().rate() * min(1.0, white / max(self.silent(), 1e-30))
 
-    def value(self, net: Network, inputs: Tensor) -> Tensor:
+    def value(self, net: Network, inputs: Tensor | np.ndarray) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
         require_task(net, self.task, leaky=True)
         inputs = own_inputs(inputs, net, "sequence", "time")
         return (net.outputs(inputs) - self.task.targets(inputs)).square().sum() / len(inputs)
 
     @torch.no_grad()
-    def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
+    def gradient(
+        self, net: Network, inputs: Tensor | np.ndarray, train: Trained = "recurrent"
+    ) -> tuple[float, Gradient]:
         r"""The loss and its gradient, by back-propagation through time on whole matrices.
 
         $\delta_t = f'(\nu_t) \odot (\frac{2}{B} d\,(y_t - \bar y_t) + W^\dagger \delta_{t+1})$ and

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 from torch import Tensor, nn
 
 from rni.errors import InputError, require_one_of
@@ -62,7 +63,7 @@ def require_task(net: Network, task: Integration, leaky: bool = False) -> None:
         raise InputError(f"leak: {net.leak:g}; allowed: 1, or the batch loss, or `net.undamped()` and its task")
 
 
-def own_inputs(inputs: Tensor, net: Network, *names: str) -> Tensor:
+def own_inputs(inputs: Tensor | np.ndarray, net: Network, *names: str) -> Tensor:
     """As the network's numbers; refuses what is not (*names, channels), or has none."""
     inputs = net.cast("inputs", inputs)
     if inputs.ndim != len(names) + 1 or inputs.shape[-1] != net.channels or not inputs.numel():

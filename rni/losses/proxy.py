@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Annotated, get_args
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
@@ -89,12 +90,14 @@ class ProxyLoss(Loss):
         terms = zip(self.task.scales, self.task.decays, self.bounds, strict=True)
         return sum((s * g * bound) ** 2 / 3 for s, g, bound in terms)
 
-    def value(self, net: Network, inputs: Tensor) -> Tensor:
+    def value(self, net: Network, inputs: Tensor | np.ndarray) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
         require_task(net, self.task)
         return proxy_value(net, inputs, self.current_weight) / len(inputs)
 
-    def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
+    def gradient(
+        self, net: Network, inputs: Tensor | np.ndarray, train: Trained = "recurrent"
+    ) -> tuple[float, Gradient]:
         """The loss and its gradient."""
         require_task(net, self.task)
         return proxy_gradient(net, inputs, self.current_weight, 1 / max(len(inputs), 1), train)
@@ -143,12 +146,14 @@ class ReLUProxyLoss(Loss):
         r"""The loss at W = 0: $2 s^2\gamma^2$."""
         return 2 * (self.task.scales[0] * self.task.decays[0]) ** 2
 
-    def value(self, net: Network, inputs: Tensor) -> Tensor:
+    def value(self, net: Network, inputs: Tensor | np.ndarray) -> Tensor:
         """The loss, a scalar for automatic differentiation."""
         require_task(_relu(net), self.task)
         return proxy_value(net, inputs)
 
-    def gradient(self, net: Network, inputs: Tensor, train: Trained = "recurrent") -> tuple[float, Gradient]:
+    def gradient(
+        self, net: Network, inputs: Tensor | np.ndarray, train: Trained = "recurrent"
+    ) -> tuple[float, Gradient]:
         """The loss and its gradient, from products with two vectors."""
         require_task(_relu(net), self.task)
         return proxy_gradient(net, inputs, train=train)
@@ -207,7 +212,7 @@ def largest_coordinates(task: Integration, bound: float = 1.0) -> tuple[float, .
     return tuple(bound / (1 - decay) for decay in task.decays)
 
 
-def proxy_value(net: Network, z: Tensor, current_weight: float = 1.0) -> Tensor:
+def proxy_value(net: Network, z: Tensor | np.ndarray, current_weight: float = 1.0) -> Tensor:
     r"""$\sum_z |D^\dagger f(WEz) - S\Gamma z|^2 + a\,|W f(WEz) - WE\,\Gamma z|^2$, over the rows z."""
     z = own_inputs(z, net, "point")
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
@@ -220,7 +225,7 @@ def proxy_value(net: Network, z: Tensor, current_weight: float = 1.0) -> Tensor:
 
 @torch.no_grad()
 def proxy_gradient(
-    net: Network, z: Tensor, current_weight: float = 1.0, factor: float = 1.0, train: Trained = "recurrent"
+    net: Network, z: Tensor | np.ndarray, current_weight: float = 1.0, factor: float = 1.0, train: Trained = "recurrent"
 ) -> tuple[float, Gradient]:
     r"""`factor` times `proxy_value` and its gradient.
 

@@ -35,7 +35,7 @@ PROFILES = {
 class Runs(Protocol):
     """Finished runs by specification."""
 
-    def __getitem__(self, specification: Specification) -> Result: ...
+    def __getitem__(self, specification: Specification, /) -> Result: ...
 
 
 class Row(NamedTuple):

@@ -151,7 +151,7 @@ def result(future: Future) -> Any:
         raise
 
 
-def local(workers: int | None = None) -> Executor:
+def local(workers: int | None = None) -> "LocalExecutor":
     """Processes of this machine, by default one for each core it may use; they stay from the first task to the last."""
     workers = cores() if workers is None else workers
     if workers < 1:
@@ -159,7 +159,7 @@ def local(workers: int | None = None) -> Executor:
     return LocalExecutor(workers)
 
 
-def cluster(address: str) -> Executor:
+def cluster(address: str) -> "ClusterExecutor":
     """A Dask cluster, by the address of its scheduler. The store must be in a folder that its workers share."""
     try:
         from distributed import Client

@@ -89,7 +89,7 @@ class Status:
 
 
 @contextmanager
-def reported(root: Path, key: str, label: str, steps: int) -> "Iterator[Callback]":
+def reported(root: Path, key: str, label: str, steps: int) -> Iterator[Callable[[int, float, object], None]]:
     """A callback for training in a worker, by which `statuses` elsewhere know what it does."""
     path = root / "status" / f"{me()}.json"
     last, curve, every = time.monotonic(), list[float](), 1

@@ -4,7 +4,7 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import tomli_w
 import torch
@@ -114,6 +114,10 @@ class Specification(Part):
     task: Task
     network: NetworkPart = NetworkPart()
     training: Training = Training()
+
+    if TYPE_CHECKING:  # pydantic makes it, as the class is frozen, which type checkers don't see
+
+        def __hash__(self) -> int: ...
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:

@@ -20,7 +20,7 @@ def exact():
     return Network(Integration(0.9), e, d, LowRank(left, right), "linear")
 
 
-def test_an_exact_integrator_has_no_error_and_no_current_outside_its_line(exact):
+def test_an_exact_integrator_has_no_error_and_no_current_outside_its_line(exact: Network):
     analysis = analyze(exact)
     for errors in analysis.errors.values():
         assert all(error < 1e-12 for by_channel in errors.values() for error in by_channel)

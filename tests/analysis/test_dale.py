@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from told import of
 
 from rni import InputError, Integration, Network, ReLUProxyLoss, vectors
 from rni.analysis import breaks_dale, dale_mode, obstacle, rectified_spectrum, relative_error
@@ -72,7 +73,7 @@ def test_neurons_of_one_sign_do_not_integrate_and_it_is_said_why():
         net, floor = one_signed(sign)
         assert floor > 0.1
         assert float(relative_error(net, x)) > 0.3
-        assert str(obstacle(net.recurrent.signs)).startswith(reason)
+        assert str(obstacle(of(Dale, net.recurrent).signs)).startswith(reason)
     assert obstacle(dale_signs(100, 0.1)) is None
 
 

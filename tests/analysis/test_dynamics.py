@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import brentq
-from torch import nn
+from torch import Tensor, nn
 
 from rni import InputError, Integration, Recording, VanillaRNN, activation, analysis, analyze, design, fixed_points
 from rni.analysis.behaviour import feedforward, period, random, watch
 from rni.analysis.latents import latent
 from rni.analysis.verdict import behaves
 from rni.pages.analysis import write_page
-from rni.weights import Dense, LowRank
+from rni.weights import Dense, LowRank, Weights
 
 FORMS = ("rate", "current")
 
@@ -29,8 +30,8 @@ def orthonormal(n, k, seed=0):
     return torch.linalg.qr(normal(n, k, seed=seed)).Q
 
 
-def network(w, u, f="tanh", bias=None, **more):
-    w = w if isinstance(w, nn.Module) else Dense(torch.as_tensor(w, dtype=torch.float64))
+def network(w, u, f: str | Callable[[Tensor], Tensor] = "tanh", bias=None, **more):
+    w = w if isinstance(w, Weights) else Dense(torch.as_tensor(w, dtype=torch.float64))
     u = torch.as_tensor(u, dtype=torch.float64)
     bias = torch.zeros(len(u), dtype=torch.float64) if bias is None else bias
     return VanillaRNN(w, u, activation.make(f), bias, **more)
@@ -144,7 +145,8 @@ def test_eigenvalues_and_their_directions_are_those_of_the_whole_step(form, leak
     """Against automatic differentiation of the step of all neurons."""
     q, p = orthonormal(24, rank), orthonormal(24, rank, seed=1)
     w = 1.5 * q @ (q + 0.3 * p).T if rank == 2 else 1.4 * normal(24, 24) / 24**0.5
-    net = network(w, normal(24, 2), bias=0.1 * normal(24), leak=leak, form=form, decoders=normal(24, 2, seed=5))
+    decoders = normal(24, 2, seed=5)
+    net = network(w, normal(24, 2), bias=0.1 * normal(24), leak=leak, form=form, decoders=decoders)
     found = fixed_points(net)
     assert found.points
     for point, state, latents in zip(found.points, found.states, found.eigenvalues, strict=True):
@@ -166,7 +168,7 @@ def test_eigenvalues_and_their_directions_are_those_of_the_whole_step(form, leak
                 continue  # several of one size
             y, h = lefts[k], rates @ rights[:, k]
             driven = (y @ fed.to(y.dtype)).abs() / (y.abs().square().sum().sqrt() * fed.norm(dim=0))
-            seen = (h @ net.decoders.to(h.dtype)).abs() / (h.abs().square().sum().sqrt() * net.decoders.norm(dim=0))
+            seen = (h @ decoders.to(h.dtype)).abs() / (h.abs().square().sum().sqrt() * decoders.norm(dim=0))
             assert mode.inputs == pytest.approx(driven.tolist(), abs=1e-6)
             assert mode.outputs == pytest.approx(seen.tolist(), abs=1e-6)
 

@@ -3,13 +3,15 @@
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.io
 import torch
+from told import of, there
 
-from rni import Integration, Network, VanillaRNN, analyze
+from rni import Analysis, Integration, Network, VanillaRNN, analyze
 from rni.exchange import foreign, native
 from rni.pages.analysis import write_page
 
@@ -50,7 +52,7 @@ KNOWN = {  # verdict, evidence, W for a leak, U
 
 
 def psychrnn(path, w, u, d):
-    masks = {"rec_connectivity": np.ones((N, N)), "Dale_rec": np.eye(N), "Dale_out": np.eye(N)}
+    masks: dict[str, Any] = {"rec_connectivity": np.ones((N, N)), "Dale_rec": np.eye(N), "Dale_out": np.eye(N)}
     np.savez(path, W_rec=w, W_in=u, W_out=d.T, b_rec=np.zeros(N), b_out=np.zeros(u.shape[1]), **masks)
 
 
@@ -110,7 +112,7 @@ def test_noisy_networks_are_called_what_they_are_in_every_format(code, tmp_path)
         assert found.verdict.kind == kind, found.verdict
         assert evidence in found.verdict.evidence or (code == "low-rank" and kind == "forgets")  # factors have no zeros
         assert f"noise of {NOISE} moves its outputs by " in found.verdict.evidence
-        assert 0 < found.noisy.parts[0] < 0.5
+        assert 0 < there(found.noisy).parts[0] < 0.5
 
 
 @pytest.mark.parametrize("code", FORMATS)
@@ -120,22 +122,24 @@ def test_decays_of_noisy_outputs_are_the_networks_in_every_format(code, tmp_path
     found = analyze(net, inputs=TWO)
     assert found.verdict.kind == "integrates"
     assert found.fitted_decays == pytest.approx(DECAYS, rel=2e-3)
-    assert found.noisy.decays == pytest.approx(DECAYS, rel=0.01)
-    assert found.noisy.decays != found.fitted_decays
-    assert 0.05 < min(found.noisy.parts) < found.noisy.error < 1
+    noisy = there(found.noisy)
+    assert noisy.decays == pytest.approx(DECAYS, rel=0.01)
+    assert noisy.decays != found.fitted_decays
+    assert 0.05 < min(noisy.parts) < noisy.error < 1
 
 
 def test_a_network_file_has_its_decays_under_noise(tmp_path):
     """Encoders are fed through W; the noise, added to h, is not."""
     net = Network(Integration(DECAYS), torch.from_numpy(Q), torch.from_numpy(Q), latent_weights(), "linear")
     native.save(net, tmp_path / "net.safetensors")
-    found = analyze(foreign.read(tmp_path / "net.safetensors", noise=0.3), inputs=TWO)
-    assert found.noisy.decays == pytest.approx(DECAYS, rel=0.01)
+    found = of(Analysis, analyze(foreign.read(tmp_path / "net.safetensors", noise=0.3), inputs=TWO))
+    noisy = there(found.noisy)
+    assert noisy.decays == pytest.approx(DECAYS, rel=0.01)
     assert max(found.errors["inputs"][200]) < 1e-6
     for c, decay in enumerate(DECAYS):  # y <- decay (y + x) + noise
         spread = 0.3 / math.sqrt(1 - decay**2)
-        assert found.noisy.deviations[c] == pytest.approx(spread, rel=0.3)
-        assert found.noisy.errors["inputs"][200][c] == pytest.approx(0.3 / decay, rel=0.1)
+        assert noisy.deviations[c] == pytest.approx(spread, rel=0.3)
+        assert noisy.errors["inputs"][200][c] == pytest.approx(0.3 / decay, rel=0.1)
 
 
 def latent_weights():
@@ -143,7 +147,8 @@ def latent_weights():
 
 
 def linear(noise, **more):
-    net = VanillaRNN.of(Network(Integration(DECAYS), *map(torch.from_numpy, (Q, Q)), latent_weights(), "linear"))
+    q = torch.from_numpy(Q)
+    net = VanillaRNN.of(Network(Integration(DECAYS), q, q, latent_weights(), "linear"))
     return replace(net, noise=noise, **more)
 
 
@@ -159,7 +164,7 @@ def test_errors_grow_with_noise_and_nothing_else_changes():
     found = [analyze(linear(noise), inputs=X.expand(-1, -1, 2).clone()) for noise in (0.0, 0.1, 0.2)]
     assert found[0].noisy is None
     assert [each.verdict.kind for each in found] == ["integrates"] * 3
-    errors = [max(found[0].errors["inputs"][100]), *(each.noisy.error for each in found[1:])]
+    errors = [max(found[0].errors["inputs"][100]), *(there(each.noisy).error for each in found[1:])]
     assert errors[0] < 1e-6
     assert errors[2] == pytest.approx(2 * errors[1], rel=1e-6)
     for each in found[1:]:
@@ -173,14 +178,16 @@ def test_a_readout_that_is_fitted_is_fitted_to_noisy_activity():
     net = linear(0.3, decoders=None, offset=None, task=None)
     found = analyze(net, inputs=TWO)
     assert found.readout == "fitted"
-    assert found.noisy.decays == pytest.approx(DECAYS, rel=0.01)
-    assert found.noisy.errors["inputs"][200] == pytest.approx([0.3 / decay for decay in DECAYS], rel=0.25)
+    noisy = there(found.noisy)
+    assert noisy.decays == pytest.approx(DECAYS, rel=0.01)
+    assert noisy.errors["inputs"][200] == pytest.approx([0.3 / decay for decay in DECAYS], rel=0.25)
 
 
 @torch.no_grad()
 def test_process_noise_has_nothing_of_inputs_from_the_same_seed():
     """As inputs of one trial and the noise of one neuron have the same shapes."""
-    net = VanillaRNN.of(Network(Integration(0.5), *[torch.ones(1, 1)] * 2, torch.zeros(1, 1), "linear"))
+    one = torch.ones(1, 1)
+    net = VanillaRNN.of(Network(Integration(0.5), one, one, torch.zeros(1, 1), "linear"))
     x = torch.randn(1, 1000, 1, generator=torch.Generator().manual_seed(0))
     noise = replace(net, noise=1.0).run(0 * x)
     assert float(noise.std()) == pytest.approx(1, rel=0.1)
@@ -191,7 +198,7 @@ def test_what_noise_does_is_in_the_text_in_json_and_on_the_page(tmp_path):
     found = analyze(linear(0.1), inputs=X.expand(-1, -1, 2).clone())
     told = json.loads(found.to_json())["noisy"]
     assert told["noise"] == 0.1
-    assert told["errors"]["inputs"]["100"] == list(found.noisy.errors["inputs"][100])
+    assert told["errors"]["inputs"]["100"] == list(there(found.noisy).errors["inputs"][100])
     assert {"decays", "deviations", "parts", "steps"} < set(told)
     assert "with its noise of 0.1, which what is above is measured without:" in str(found).splitlines()
     assert "relative error" in found.verdict.evidence.split("; noise of 0.1 moves its outputs by ")[1]
@@ -203,7 +210,7 @@ def test_what_noise_does_is_in_the_text_in_json_and_on_the_page(tmp_path):
 
 def test_a_silent_network_has_no_spread_that_noise_could_be_compared_with():
     silent = {"recurrent": np.zeros((3, 3)), "input_weights": np.zeros((3, 1)), "decoders": np.ones((3, 1))}
-    found = analyze(silent, activation="linear", noise=0.1)
+    found = of(Analysis, analyze(silent, activation="linear", noise=0.1))
     assert found.verdict.kind == "forgets"
-    assert math.isnan(found.noisy.parts[0])
+    assert math.isnan(there(found.noisy).parts[0])
     assert "nan" not in str(found)

@@ -102,7 +102,7 @@ def drifting():
     return net
 
 
-def test_effective_decay_and_scale_are_those_of_what_it_does_not_of_what_it_should(drifting):
+def test_effective_decay_and_scale_are_those_of_what_it_does_not_of_what_it_should(drifting: Network):
     analysis = analyze(drifting)
     assert analysis.decays == (0.9,)
     assert analysis.fitted_decays == pytest.approx([0.95], abs=1e-6)

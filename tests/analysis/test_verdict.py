@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.signal import lfilter
+from told import mistyped, of, there
 from torch import nn
 
-from rni import InputError, Integration, Network, Recording, VanillaRNN, analyze, design, vectors
+from rni import Analysis, InputError, Integration, Network, Recording, VanillaRNN, analyze, design, vectors
 from rni.analysis import Memory, fit_integrals, judge
 from rni.inputs import white_noise
 from rni.pages.analysis import write_page
@@ -136,7 +137,8 @@ def test_the_verdict_follows_from_the_numbers():
 
 def test_durations_are_those_of_the_worst_kind_of_test():
     """A saturating readout is right for white noise, whose integrals are small, and wrong for bursts."""
-    analysis = analyze(arrays([[0.9]], torch.tensor([[0.045]]), "tanh", decoders=torch.tensor([[20.0]])), task=ONE)
+    saturating = arrays([[0.9]], torch.tensor([[0.045]]), "tanh", decoders=torch.tensor([[20.0]]))
+    analysis = of(Analysis, analyze(saturating, task=ONE))
     assert analysis.errors["white noise"][2000][0] < 0.1 < analysis.errors["bursts"][2000][0]
     assert analysis.durations[0] < 2000
     assert analysis.limits == ("bursts",)
@@ -153,7 +155,7 @@ def test_a_constant_beside_the_integrals_is_told_and_taken_away():
 def test_a_drift_is_not_a_constant():
     """A bias that is integrated makes the outputs grow without inputs."""
     drifting = arrays([[1.0]], bias=torch.tensor([0.1]), decoders=torch.ones(1, 1))
-    analysis = analyze(drifting, task=Integration(1.0))
+    analysis = of(Analysis, analyze(drifting, task=Integration(1.0)))
     assert analysis.offset == (0,)
     assert analysis.verdict.kind == "none"
 
@@ -161,7 +163,7 @@ def test_a_drift_is_not_a_constant():
 @pytest.mark.parametrize("signs", [(1.0, 1.0), (-1.0, 1.0)])
 def test_outputs_in_another_order_are_noticed(signs):
     net = designed()
-    net = replace(net, decoders=net.decoders[:, [1, 0]] * torch.tensor(signs))
+    net = replace(net, decoders=there(net.decoders)[:, [1, 0]] * torch.tensor(signs))
     known, unknown = analyze(net), analyze(replace(net, task=None))
     assert known.verdict.kind == "none"
     assert any(note.startswith("outputs in the order 2 1, signs ") for note in known.notes)
@@ -174,7 +176,8 @@ def test_what_is_fitted_is_judged_on_other_inputs():
     """300 neurons read out anything of 60 samples; on the next 60 nothing of it is left."""
     echo = arrays(0.05 * normal(300, 300) / 300**0.5, normal(300, 1, seed=3), "tanh")
     x = normal(2, 60, 1)
-    assert analyze(echo, task=Integration(0.95), inputs=x).errors["inputs"][60][0] > 0.3
+    analysis = of(Analysis, analyze(echo, task=Integration(0.95), inputs=x))
+    assert analysis.errors["inputs"][60][0] > 0.3
 
 
 @pytest.mark.parametrize("f", [lambda nu: nu, torch.relu])
@@ -216,7 +219,7 @@ def test_units_do_not_matter(unit, generator):
     single = {
         key: value.float() if isinstance(value, torch.Tensor) else value for key, value in arrays([[0.9]]).items()
     }
-    assert math.isfinite(analyze(single, task=ONE, inputs=unit * x).ratio)
+    assert math.isfinite(of(Analysis, analyze(single, task=ONE, inputs=unit * x)).ratio)
 
 
 def test_silent_neurons_and_a_single_one_are_no_obstacle(generator):
@@ -234,7 +237,7 @@ def test_silent_neurons_and_a_single_one_are_no_obstacle(generator):
         (lambda: analyze(designed(), inputs=normal(9, 1, 2)), "inputs: the integral of channel 1 can't be told"),
         (lambda: analyze(untrained("tanh"), inputs=torch.ones(4, 9, 2)), "inputs: are along 1 directions; allowed: 2"),
         (lambda: analyze(untrained("tanh"), inputs=normal(9, 2, 2)), "inputs: 2 steps; allowed: 3 or more"),
-        (lambda: analyze(designed(), inputs=[["a"]]), "inputs: list; allowed: finite real numbers"),
+        (lambda: analyze(designed(), inputs=mistyped([["a"]])), "inputs: list; allowed: finite real numbers"),
         (lambda: analyze(designed(), inputs=1e200 * normal(3, 9, 2)), "inputs: up to .*e.200; allowed: from 1e-100"),
         (lambda: analyze(Recording(normal(8, 1, 3), normal(8, 1, 1))), "inputs: 1 steps; allowed: 3 or more"),
         (lambda: analyze(Recording(normal(8, 9, 3), torch.ones(8, 9, 1))), "inputs: change within trials along 0 dir"),

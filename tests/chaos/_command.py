@@ -59,7 +59,7 @@ def fsync(descriptor: int) -> None:
     original_fsync(descriptor)
 
 
-def due(checkpoint: Checkpoint) -> bool:
+def due(self: Checkpoint) -> bool:
     """Every few steps instead of every half minute."""
     global asked
     asked += 1
@@ -99,7 +99,8 @@ if "CHAOS_LOG" in os.environ:
 if "CHAOS_SIZE" in os.environ:
     import resource
 
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(os.environ["CHAOS_SIZE"]),) * 2)
+    size = int(os.environ["CHAOS_SIZE"])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 if __name__ == "__main__":
     from rni.cli import main

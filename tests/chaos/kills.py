@@ -42,9 +42,8 @@ def disturbed(
     while kills < wanted or finished == 0:
         place = folder / f"{finished}"
         place.mkdir(exist_ok=True)
-        chaos = {}
+        chaos, marks = {}, folder / f"struck-{kills}"
         if kills < wanted:
-            marks = folder / f"struck-{kills}"
             marks.unlink(missing_ok=True)
             who = moments.choice([*ACTS[name]])
             chaos = {

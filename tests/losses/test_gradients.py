@@ -1,5 +1,6 @@
 import pytest
 import torch
+from told import mistyped
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
@@ -225,7 +226,7 @@ def test_inputs_of_any_kind_are_cast_to_the_precision_of_the_network(small, gene
     ("make", "message"),
     [
         (lambda task: BatchLoss(task, 0), "duration: 0; allowed: a whole number from 1 on"),
-        (lambda task: BatchLoss(task, 2.5), "duration: 2.5"),
+        (lambda task: BatchLoss(task, mistyped(2.5)), "duration: 2.5"),
         (lambda task: BatchLoss(task, 3, -1), "batch: -1; allowed: a whole number from 1 on"),
         (lambda task: BatchLoss(task, 3, 8, CORRELATED), r"covariance: shape \(4, 4\); allowed: \(3, 3\)"),
         (lambda task: AveragedLoss(task, 0), "duration: 0"),

@@ -28,7 +28,7 @@ def captions(table, plan):
 
 
 def test_each_measure_is_drawn_against_each_field_and_two_make_a_heat_map():
-    plan = Sweep(over={"neurons": [10, 100], "steps": [1, 2, 3], "seed": "0..2"}, measure="loss")
+    plan = Sweep(over={"neurons": [10, 100], "steps": [1, 2, 3], "seed": "0..2"}, measure=("loss",))
     assert captions(made(plan), plan) == [
         "loss against network.neurons, by training.steps: mean over seed; shaded, from the smallest to the largest.",
         "loss against training.steps, by network.neurons: mean over seed; shaded, from the smallest to the largest.",
@@ -37,12 +37,12 @@ def test_each_measure_is_drawn_against_each_field_and_two_make_a_heat_map():
 
 
 def test_a_sweep_over_seeds_alone_is_drawn_against_them():
-    plan = Sweep(over={"seed": "0..2", "neurons": [10]}, measure="loss")
+    plan = Sweep(over={"seed": "0..2", "neurons": [10]}, measure=("loss",))
     assert captions(made(plan), plan) == ["loss against seed."]
 
 
 def test_drawn_fields_are_points():
-    plan = Sweep(over={"learning_rate": "1e-3..1:lograndom:5", "steps": "1..9:random:5"}, measure="loss")
+    plan = Sweep(over={"learning_rate": "1e-3..1:lograndom:5", "steps": "1..9:random:5"}, measure=("loss",))
     assert captions(made(plan), plan) == [
         "loss against training.learning_rate (one point for each run).",
         "loss against training.steps (one point for each run).",
@@ -51,7 +51,7 @@ def test_drawn_fields_are_points():
 
 def test_what_is_asked_for_is_drawn_alone():
     fields = {"neurons": [10, 100], "steps": [1, 2, 3], "seed": "0..1"}
-    plan = Sweep(over=fields, measure="loss,error", x="neurons", y="error", by="seed")
+    plan = Sweep(over=fields, measure=("loss", "error"), x="neurons", y=("error",), by="seed")
     table = made(plan, names=("loss", "error"))
     assert [caption.split(":")[0] for caption in captions(table, plan)] == [
         "error against network.neurons, by seed",
@@ -61,7 +61,7 @@ def test_what_is_asked_for_is_drawn_alone():
 
 def test_values_that_are_no_numbers_and_rows_without_any_can_be_drawn():
     fields = {"activation": ["relu", {"name": "sigmoid", "slope": 5}], "decays": [[0.9], [0.9, 0.8]]}
-    plan = Sweep(over=fields, measure="loss")
+    plan = Sweep(over=fields, measure=("loss",))
     table = made(plan, lambda fields: None if fields["network.activation"] == "relu" else float("inf"))
     assert drawn(table, plan) == ([], 0)
     some = made(plan, lambda fields: None if fields["network.activation"] == "relu" else 2.0)

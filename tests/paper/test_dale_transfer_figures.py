@@ -6,7 +6,7 @@ import torch
 from violations import altered, failed
 
 from rni import run
-from rni.paper.figure import Profile
+from rni.paper.figure import Profile, Runs
 from rni.paper.figures import fig12, fig19
 from rni.runs.execution import Result
 
@@ -142,7 +142,7 @@ def fewer_sequences():
 
 
 @pytest.fixture(scope="module")
-def transfer(runs):
+def transfer(runs: Runs):
     """With the network of the proxy loss, which trains sooner, for those of the batch loss too."""
     proxy = runs[fig19.specification(TINY, "proxy")]
     return fig19.FIGURE.measure(dict.fromkeys(fig19.FIGURE.runs(TINY), proxy), TINY)

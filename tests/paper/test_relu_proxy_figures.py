@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from told import there
 
 from rni import run
 from rni.paper.figure import Profile
@@ -157,7 +158,7 @@ def test_weights_of_random_sign_know_no_populations(runs):
 
 def test_the_effective_eigenvalue_is_that_of_an_exponential_decay(runs):
     specification = proxy_descent(1.0, 50, 0)
-    rate = specification.training.learning_rate
+    rate = there(specification.training.learning_rate)
     losses = [(1 - rate * 0.3) ** (2 * step) for step in range(300)]
     result = Result(specification, runs[specification].network, losses)
     assert fig16.effective_eigenvalue(result) == pytest.approx(0.3)

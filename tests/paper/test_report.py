@@ -7,6 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
+from told import there
 
 from rni.pages.style import panels, picture
 from rni.pages.template import number, with_math
@@ -75,11 +76,11 @@ def test_who_does_not_see_a_figure_is_told_what_is_drawn(report):
 def test_a_panel_keeps_its_colour_bar_and_its_inset():
     drawing, axes = panels(2)
     bars = [drawing.colorbar(axis.imshow([[0, 1]]), ax=axis, label="$W_{ij}$").ax for axis in axes]
-    axes[0].inset_axes([0.5, 0.5, 0.4, 0.4])
+    axes[0].inset_axes((0.5, 0.5, 0.4, 0.4))
     shown = picture(drawing)
     assert len(shown.panels) == 2
     for (left, _, width, _), bar in zip(shown.panels, bars, strict=True):
-        box = bar.get_tightbbox()
+        box = there(bar.get_tightbbox())
         assert left < 96 / drawing.dpi * box.x0 < 96 / drawing.dpi * box.x1 <= left + width
     assert shown.seen.count("Colours: W_ij.") == 2
 

@@ -35,13 +35,13 @@ class Mortal(Executor):
     def __init__(self, deaths=0):
         self.deaths = deaths
 
-    def submit(self, fn, /, *args):
+    def submit(self, fn, /, *args, **kwargs):
         future = Future()
         if fn is measure and self.deaths:
             self.deaths -= 1
             future.set_exception(BrokenProcessPool("died"))
         else:
-            future.set_result(fn(*args))
+            future.set_result(fn(*args, **kwargs))
         return future
 
 
@@ -74,7 +74,7 @@ def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path):
 def test_a_report_that_cannot_be_written_is_refused_before_any_run(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file: not a folder; allowed: a folder"):
-        reproduce([fig4.FIGURE], TINY, tmp_path / "file", None, tmp_path / "store")
+        reproduce([fig4.FIGURE], TINY, tmp_path / "file", Mortal(), tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
 

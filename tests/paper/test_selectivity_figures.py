@@ -1,5 +1,7 @@
 """The verdicts on coordinates, mixed selectivity and structured supports can fail."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,13 @@ from rni.runs.specification import Specification
 TINY = OneSeed("tiny", neurons=120, quick=True)
 
 
-def small(activation="relu", decays=(0.95, 0.93), vectors="independent", neurons=TINY.neurons, **training):
+def small(
+    activation="relu",
+    decays: tuple[float, ...] = (0.95, 0.93),
+    vectors: str | dict[str, str] = "independent",
+    neurons=TINY.neurons,
+    **training: Any,
+):
     """A small network, with decays short enough for little training."""
     network = {"neurons": neurons, "activation": activation, "vectors": vectors}
     return run(Specification.parse({"task": {"decays": decays}, "network": network, "training": training}))
@@ -42,8 +50,8 @@ def supported():
     """A network for each variant of the supports."""
     kinds = {variant: {"name": "supports", "kind": variant} for variant in fig11.VARIANTS}
     kinds["independent"] = {"name": "independent"}
-    options = {"duration": 4, "batch": 16, "steps": 800}
-    several = {variant: small(vectors=kind, **options) for variant, kind in kinds.items()}
+    options: dict[str, Any] = {"duration": 4, "batch": 16, "steps": 800}
+    several: dict[Any, Result] = {variant: small(vectors=kind, **options) for variant, kind in kinds.items()}
     for variant in ("same", "independent"):
         several[variant, 3] = small(decays=(0.95, 0.94, 0.93), vectors=kinds[variant], **options)
     return several

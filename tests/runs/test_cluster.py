@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from told import there
 
 from rni import InputError, Specification
 from rni.paper.figure import Profile
@@ -85,7 +86,7 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(schedu
         assert executor.submit(abs, -1).result() == 1
         until(lambda: len(executor._client.scheduler_info()["workers"]) == 1)
     assert killed[0].key in outcomes
-    assert outcomes.pop(WILD.key()).reason.startswith("training diverged")
+    assert there(outcomes.pop(WILD.key()).reason).startswith("training diverged")
     assert [outcome.reason for outcome in outcomes.values()] == [None] * len(RUNS)
     assert contents(root) == contents(here.root)
 

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
+from told import there
 
 from rni import InputError, Specification
 from rni.runs import engine, progress
@@ -69,8 +70,9 @@ def test_one_and_two_workers_give_the_bytes_of_this_process(tmp_path, undisturbe
 def test_a_run_that_diverges_is_an_outcome_with_its_reason_and_the_others_finish(tmp_path, undisturbed, two_workers):
     seen = []
     outcomes = compute_all([WILD, *SEVERAL], tmp_path, two_workers, on_event=seen.append)
-    assert outcomes[WILD.key()].reason.startswith("training diverged at step 1: ")
-    assert "\n" not in outcomes[WILD.key()].reason
+    reason = there(outcomes[WILD.key()].reason)
+    assert reason.startswith("training diverged at step 1: ")
+    assert "\n" not in reason
     assert contents(tmp_path) == undisturbed
     assert sorted(outcome.key for outcome in seen) == sorted(outcomes)
 
@@ -108,8 +110,8 @@ class Deadly(Executor):
     def __init__(self, key, root):
         self.key, self.root, self.lost, self.submitted = key, root, 0, []
 
-    def submit(self, fn, /, specification, root, sign):
-        future = Future()
+    def submit(self, fn, /, *args, **kwargs):
+        future, (specification, *_) = Future(), args
         self.submitted.append(specification.key())
         if specification.key() == self.key:
             self.lost = len(SEVERAL) if len(self.submitted) == 1 else 1
@@ -120,7 +122,7 @@ class Deadly(Executor):
             self.lost -= 1
             future.set_exception(BrokenProcessPool("died"))
         else:
-            future.set_result(fn(specification, root, sign))
+            future.set_result(fn(*args, **kwargs))
         return future
 
 
@@ -129,7 +131,7 @@ def test_only_the_run_that_kills_its_worker_every_time_fails(tmp_path):
     executor = Deadly(deadly, tmp_path)
     outcomes = compute_all(SEVERAL, tmp_path, executor)
     assert {key for key, outcome in outcomes.items() if not outcome.ok} == {deadly}
-    assert "worker process died" in outcomes[deadly].reason
+    assert "worker process died" in there(outcomes[deadly].reason)
     assert executor.submitted.count(deadly) == 3
 
 
@@ -146,13 +148,13 @@ def test_workers_that_never_start_are_a_reason_not_an_endless_wait(tmp_path):
 
 def test_a_worker_that_does_not_see_our_folder_says_so_before_it_computes(tmp_path):
     class Elsewhere(Executor):
-        def submit(self, fn, /, specification, root, sign):
-            future = Future()
-            future.set_result(fn(specification, root / "elsewhere", sign))
+        def submit(self, fn, /, *args, **kwargs):
+            future, (specification, root, sign) = Future(), args
+            future.set_result(fn(specification, root / "elsewhere", sign, **kwargs))
             return future
 
     (outcome,) = compute_all(SEVERAL[:1], tmp_path, Elsewhere()).values()
-    assert outcome.reason.endswith("allowed: a folder that all workers share")
+    assert there(outcome.reason).endswith("allowed: a folder that all workers share")
     assert not (tmp_path / "elsewhere").exists(), "computed for nobody"
 
 

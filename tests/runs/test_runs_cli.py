@@ -110,7 +110,8 @@ def test_a_wrong_wish_is_one_line_and_removes_nothing(store, arguments):
 def test_prune_takes_the_oldest_by_age_or_until_little_is_left(store):
     newest, middle, oldest = store.entries()
     for age, entry in enumerate((newest, middle, oldest)):
-        os.utime(entry.path, (time.time() - 86_400 * (10 * age + 1),) * 2)
+        then = time.time() - 86_400 * (10 * age + 1)
+        os.utime(entry.path, (then, then))
     assert "would remove 2 runs" in rni_runs("prune", "--older", "5", "--dry-run", "--store", store.root)
     assert len(store.entries()) == 3
     rni_runs("prune", "--older", "15", "--store", store.root)

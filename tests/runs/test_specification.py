@@ -4,14 +4,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told import of
 
 from rni import InputError, Specification, run
+from rni.activation import Sigmoid
 from rni.analysis import relative_error
 from rni.losses.batch import Batch
 from rni.losses.proxy import Proxy
 from rni.runs.specification import Task, Training, fields, override
 from rni.training.descent import rate_and_schedule
 from rni.training.optimizers import make
+from rni.weights import Dale
 
 MINIMAL = {"task": {"decays": [0.9]}}
 
@@ -79,8 +82,8 @@ def test_toml_out_is_the_same_specification_in(tmp_path):
     assert again == specification
     assert again.key() == specification.key()
     net = again.build()
-    assert net.f.threshold.std() == pytest.approx(0.02, rel=0.5)
-    assert (net.recurrent.signs < 0).sum() == 25
+    assert of(Sigmoid, net.f).threshold.std() == pytest.approx(0.02, rel=0.5)
+    assert (of(Dale, net.recurrent).signs < 0).sum() == 25
 
 
 def test_a_short_and_a_long_way_of_saying_the_same_have_one_hash():

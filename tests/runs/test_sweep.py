@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from told import of, there
 
 import rni
 from rni import InputError, Specification
+from rni.activation import SigmoidPart
 from rni.cli import app
 from rni.runs import engine, store
 from rni.runs.condition import conditions
@@ -33,8 +36,8 @@ ROOT = Path(__file__).parents[2]
 def sweep(tmp_path):
     """A sweep in this process, with a store of its own."""
 
-    def carried_out(over=None, base=BASE, **options):
-        return rni.sweep(base, over, store=tmp_path / "runs", workers=0, **{"measure": "loss,steps"} | options)
+    def carried_out(over=None, base=BASE, measure="loss,steps", **options):
+        return rni.sweep(base, over, store=tmp_path / "runs", workers=0, measure=measure, **options)
 
     return carried_out
 
@@ -109,7 +112,8 @@ def test_a_field_within_a_part_can_be_swept():
     base = BASE | {"network": {"neurons": 12, "activation": "sigmoid"}}
     sweep = Sweep(over={"network.activation.slope": [5.0, 50.0]})
     runs = sweep.runs(base, list(sweep.points()))
-    assert [run.specification.network.activation.slope for run in runs] == [5.0, 50.0]
+    activations = [of(SigmoidPart, there(run.specification).network.activation) for run in runs]
+    assert [activation.slope for activation in activations] == [5.0, 50.0]
     assert base["network"]["activation"] == "sigmoid"
 
 
@@ -172,7 +176,7 @@ def test_the_table_has_a_row_for_each_run_and_diverged_ones_say_why(sweep, tmp_p
         assert row["failure"].startswith("training diverged at step ")
         assert row["loss"] == ""
     assert table["loss"][2:] == [None, None]
-    assert Store(tmp_path / "runs").show(rows[0]["key"]).specification["seed"] == 0
+    assert there(Store(tmp_path / "runs").show(rows[0]["key"]).specification)["seed"] == 0
 
 
 def test_a_sweep_begun_again_computes_and_measures_nothing(sweep, monkeypatch):
@@ -190,7 +194,7 @@ def test_other_measures_of_the_same_runs_are_added_to_what_is_known(sweep, tmp_p
     monkeypatch.setattr("rni.runs.measures.analyze", None)
     table = sweep({"seed": [0]}, measure="steps,error,ratio,fitted_decays,errors,verdict")
     assert {"steps", "error", "ratio", "fitted_decays.1", "errors.bursts.2000.1", "verdict"} <= set(table.columns)
-    analysis = rni.analyze(Store(tmp_path / "runs").get(table.rows[0].specification).network)
+    analysis = rni.analyze(there(Store(tmp_path / "runs").get(table.rows[0].specification)).network)
     assert table["ratio"] == [pytest.approx(analysis.ratio)]
     assert table["errors.bursts.2000.1"] == [pytest.approx(analysis.errors["bursts"][2000][0])]
     assert table["error"] == [max(table[name][0] for name in table.columns if name.startswith("errors."))]
@@ -238,7 +242,7 @@ def test_a_combination_that_cannot_be_is_a_row_with_its_reason(sweep):
 
 def test_designs_are_swept_like_trainings(sweep, tmp_path):
     table = sweep({"neurons": [12, 20]}, kind="design", measure="certificate,loss,steps")
-    stored = Store(tmp_path / "runs").get(table.rows[1].specification)
+    stored = there(Store(tmp_path / "runs").get(table.rows[1].specification))
     again = designed(stored.network)
     assert torch.equal(stored.network.recurrent.matrix(), again.recurrent.matrix())
     assert table["certificate"][1] == max(rni.certify(again).relative)
@@ -250,11 +254,11 @@ def test_designs_are_swept_like_trainings(sweep, tmp_path):
 
 def test_leaky_networks_and_those_of_bounded_integrals_are_designed_too(sweep, tmp_path):
     leaky = sweep({"leak": [0.5]}, kind="design", measure="steps")
-    network = Store(tmp_path / "runs").get(leaky.rows[0].specification).network
+    network = there(Store(tmp_path / "runs").get(leaky.rows[0].specification)).network
     assert torch.equal(network.recurrent.matrix(), designed(network, leak=0.5).recurrent.matrix())
     base = {"task": {"decays": [0.8]}, "network": {"neurons": 100, "activation": "tanh"}}
     bounded = sweep({"bounds": [[2.0]]}, base, kind="design", measure="steps")
-    network = Store(tmp_path / "runs").get(bounded.rows[0].specification).network
+    network = there(Store(tmp_path / "runs").get(bounded.rows[0].specification)).network
     assert torch.equal(network.recurrent.matrix(), designed(network, bounds=[2.0]).recurrent.matrix())
 
 
@@ -268,7 +272,7 @@ def test_a_table_in_the_file_says_the_same_as_arguments_and_these_go_first(tmp_p
         '[task]\ndecays = [0.9]\n[sweep]\nmeasure = "loss"\n[sweep.over]\nneurons = [10, 20]\nseed = "0..2"\n'
     )
     raw, plan = planned(tmp_path / "base.toml")
-    assert plan == Sweep(measure="loss", over={"network.neurons": "10,20", "seed": [0, 1, 2]} | {"seed": "0..2"})
+    assert plan == Sweep(measure=("loss",), over={"network.neurons": "10,20", "seed": [0, 1, 2]} | {"seed": "0..2"})
     assert raw == {"task": {"decays": [0.9]}}
     assert planned(tmp_path / "base.toml", over={"network.neurons": "5,6"})[1].count() == 6
     assert planned(tmp_path / "base.toml", over={"neurons": "5..30:linear:5"}, measure="error")[1].measure == ("error",)
@@ -326,14 +330,14 @@ class Counting(Executor):
     def __init__(self, total):
         self.left, self.waiting, self.most = total, [], 0
 
-    def submit(self, fn, /, *args):
+    def submit(self, fn, /, *args, **kwargs):
         self.left -= 1
-        self.waiting.append((Future(), fn, args))
+        self.waiting.append((Future(), partial(fn, *args, **kwargs)))
         self.most = max(self.most, len(self.waiting))
         submitted = self.waiting[-1][0]
         while self.waiting and (self.left == 0 or len(self.waiting) == engine.WINDOW):
-            future, function, arguments = self.waiting.pop(0)
-            future.set_result(function(*arguments))
+            future, function = self.waiting.pop(0)
+            future.set_result(function())
         return submitted
 
 
@@ -364,12 +368,10 @@ def test_a_curve_in_a_line_falls_as_the_losses_fall():
 def test_the_table_is_written_as_parquet_too(sweep, tmp_path):
     table = sweep({"learning_rate": [0.01, 1000.0], "decays": [[0.9], [0.9, 0.8]]}, out=tmp_path / "out")
     if importlib.util.find_spec("polars"):
-        import polars
-
+        polars = importlib.import_module("polars")
         found = polars.read_parquet(tmp_path / "out" / "table.parquet").to_dict(as_series=False)
     else:
-        from pyarrow import parquet
-
+        parquet = importlib.import_module("pyarrow.parquet")
         found = parquet.read_table(tmp_path / "out" / "table.parquet").to_pydict()
     assert found == table.to_dict()
 
@@ -410,7 +412,7 @@ def test_losses_go_to_tensorboard_where_it_is_installed(tmp_path, monkeypatch, s
     ).values()
     assert outcome.ok
     assert logged[0] == str(tmp_path / "logs" / specification.key()[:12])
-    losses = Store(tmp_path).get(specification).losses
+    losses = there(Store(tmp_path).get(specification)).losses
     assert logged[1:] == [*(("loss", step, loss) for step, loss in enumerate(losses)), "closed"]
 
 

@@ -70,6 +70,7 @@ def test_below_the_bound_no_currents_whatever_make_the_first_output_linear():
         left = torch.randn(60, n, 2, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
         optimizer = torch.optim.Adam([left], lr=0.1)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, total_iters=300)
+        missed = torch.tensor(torch.inf)
         for _ in range(300):
             missed = ((x @ left.mT).clamp(min=0) @ decoders[:n] - x).square().mean((1, 2))
             optimizer.zero_grad()

@@ -25,7 +25,8 @@ def test_moments_are_the_sum_of_g_times_powers_of_eigenvalues():
     eigenvalues, g = g_coefficients(recurrent, e, d)
     powers = eigenvalues[None, :] ** torch.arange(1, 7)[:, None]
     rebuilt = torch.einsum("qi,icd->qcd", powers, g)
-    torch.testing.assert_close(rebuilt.real, moments(*map(torch.as_tensor, (recurrent, e, d)), 6))
+    expected = moments(torch.as_tensor(recurrent), torch.as_tensor(e), torch.as_tensor(d), 6)
+    torch.testing.assert_close(rebuilt.real, expected)
     assert rebuilt.imag.abs().max() < 1e-12
 
 
@@ -111,7 +112,7 @@ def test_numbers_in_single_precision_are_judged_by_their_precision():
     e, d = RNG.normal(size=(2, 100, 2)) / 10
     left, right = multiplexed(e, d, [0.995, 0.9], 1.0)
     trained = (left @ right.T).numpy() + 3e-8 * RNG.normal(size=(100, 100))
-    single = [array.astype(np.float32) for array in (trained, e, d)]
+    single = trained.astype(np.float32), e.astype(np.float32), d.astype(np.float32)
     report = is_generalizing_integrator(*single, [0.995, 0.9], 1.0)
     assert report
     assert report.rank == 2

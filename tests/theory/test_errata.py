@@ -1,6 +1,10 @@
+import math
+
 import numpy as np
 import pytest
 import torch
+from told import of
+from torch import Tensor
 
 from rni.losses import AveragedLoss, ProxyLoss
 from rni.network import Network
@@ -85,8 +89,8 @@ def test_multiplexing_capacity():
 
 def same_vectors(duration=3):
     e = RNG.normal(size=8) * 0.4
-    scale = e @ e
-    solution = SameVectorsDescent(np.sqrt(scale), DECAY, scale, duration)
+    scale = float(e @ e)
+    solution = SameVectorsDescent(math.sqrt(scale), DECAY, scale, duration)
     return e, solution, linear_problem(e, e, DECAY, scale, duration)
 
 
@@ -151,7 +155,7 @@ def minimum():
 
 def test_lowrank_hessian_factor():
     omega, problem = minimum()
-    exact = torch.autograd.functional.hessian(lambda w: averaged_loss(w, problem), omega)
+    exact = of(Tensor, torch.autograd.functional.hessian(lambda w: averaged_loss(w, problem), omega))
     jacobian = moment_jacobian(omega, problem)
     printed = torch.einsum("qapb,qcaij,pcbkl->ijkl", problem.chi, jacobian, jacobian)
     torch.testing.assert_close(2 * printed, exact)
@@ -268,7 +272,7 @@ def proxy_hessian_half(recurrent, e, d, **printed):
 
 
 def autograd_hessian_half(recurrent, e, d, rectifier=torch.relu):
-    return torch.autograd.functional.hessian(lambda w: proxy_loss(w, e, d, rectifier), recurrent) / 2
+    return of(Tensor, torch.autograd.functional.hessian(lambda w: proxy_loss(w, e, d, rectifier), recurrent)) / 2
 
 
 def test_proxy_gradient():
@@ -415,8 +419,8 @@ def test_eigenmodes():
     writing, reading = writing[:, order].real, torch.linalg.pinv(writing).mH[:, order].real
     left, sigma, right = torch.linalg.svd(w)
 
-    def largest(*modes):
-        return max(r.abs().max().item() for r in channel_residuals(*modes, e, d, decays, scales))
+    def largest(values, left, right):
+        return max(r.abs().max().item() for r in channel_residuals(values, left, right, e, d, decays, scales))
 
     assert largest(torch.as_tensor(decays), writing, reading) < 1e-10
     for order in ([0, 1], [1, 0]):

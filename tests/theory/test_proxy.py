@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from told import of
 
 from rni import InputError, Integration, Network, vectors
 from rni.losses import ReLUProxyLoss
@@ -88,8 +89,8 @@ def test_descent_stays_at_a_minimum_just_below_the_limit_and_leaves_it_just_abov
     kick = torch.randn(2, 1, 40, generator=generator, dtype=torch.float64)
     change = {}
     for factor in (0.97, 1.03):
-        w = LowRank(*net.recurrent.factors())
-        w.descend_(*kick, 1e-7)
+        w = LowRank(*of(LowRank, net.recurrent).factors())
+        w.descend_(kick[0], kick[1], 1e-7)
         copy = Network(net.task, net.encoders, net.decoders, w)
         losses = train(copy, ReLUProxyLoss(net.task), learning_rate=factor * limit, steps=150)
         change[factor] = losses[-1] / losses[0]

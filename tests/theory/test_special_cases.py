@@ -18,12 +18,12 @@ def descend(problem, learning_rate, steps):
 
 
 def one_step(decay=0.9, scale=1.3):
-    solution = OneStepDescent(np.linalg.norm(E), np.linalg.norm(D), D @ E, decay, scale)
+    solution = OneStepDescent(float(np.linalg.norm(E)), float(np.linalg.norm(D)), D @ E, decay, scale)
     return solution, linear_problem(E, D, decay, scale, 1)
 
 
 def same_vectors(duration, learning_decay=0.9):
-    norm = np.linalg.norm(E)
+    norm = float(np.linalg.norm(E))
     solution = SameVectorsDescent(norm, learning_decay, norm**2, duration)
     return solution, linear_problem(E, E, learning_decay, norm**2, duration)
 
@@ -85,11 +85,10 @@ def test_same_vector_descent_is_stable_up_to_twice_the_inverse_slope(duration):
 
 
 def test_the_same_vectors_integrate_at_the_square_of_their_norm_and_at_no_other_scale():
-    w = 0.9 / (E @ E) * np.outer(E, E)
-    found = moments(*map(torch.as_tensor, (w, E[:, None], E[:, None])), 5)[:, 0, 0].numpy()
+    w, e = 0.9 / (E @ E) * np.outer(E, E), torch.as_tensor(E[:, None])
+    found = moments(torch.as_tensor(w), e, e, 5)[:, 0, 0].numpy()
     np.testing.assert_allclose(found, (E @ E) * 0.9 ** np.arange(1, 6))
     for factor in (0.5, 2.0):  # the first moment can be had by another w, and then the second is wrong
-        other = factor * w
-        found = moments(*map(torch.as_tensor, (other, E[:, None], E[:, None])), 2)[:, 0, 0].numpy()
+        found = moments(torch.as_tensor(factor * w), e, e, 2)[:, 0, 0].numpy()
         assert found[0] == pytest.approx(factor * (E @ E) * 0.9)
         assert found[1] != pytest.approx(factor * (E @ E) * 0.9**2, rel=0.1)

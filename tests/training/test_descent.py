@@ -1,9 +1,11 @@
 import pytest
 import torch
+from told import of
 
 from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, train, vectors
 from rni.losses import Loss
 from rni.training import Adam, Checkpoint, GradientDescent, train_reduced
+from rni.weights import Dense
 
 TASK = Integration((0.9, 0.8))
 
@@ -39,7 +41,7 @@ def test_adam_takes_the_steps_that_torch_adam_takes():
     ours, theirs = fresh(dtype=torch.float64), fresh(dtype=torch.float64)
     loss = BatchLoss(TASK, 3, 16)
     train(ours, loss, train="recurrent+decoders", **options(Adam()))
-    adam = torch.optim.Adam([theirs.recurrent.value, theirs.decoders], lr=1e-3)
+    adam = torch.optim.Adam([*theirs.recurrent.parameters(), theirs.decoders], lr=1e-3)
     generator = torch.Generator().manual_seed(5)
     for _ in range(60):
         adam.zero_grad()
@@ -151,7 +153,7 @@ def test_optimizers_are_known_by_name(name, optimizer):
 def test_a_network_that_blows_up_before_it_learns_is_not_blamed_on_the_learning_rate(tmp_path):
     net, checkpoint = fresh("linear"), Checkpoint(tmp_path / "run.checkpoint")
     with torch.no_grad():
-        net.recurrent.value.fill_(1e3)
+        of(Dense, net.recurrent).value.fill_(1e3)
     with pytest.raises(Diverged, match=r"at step 0: loss .*; before anything was learned; allowed: smaller weights"):
         train(net, BatchLoss(TASK, 3, 4), **options(Adam(), checkpoint=checkpoint))
     assert not checkpoint.path.exists()

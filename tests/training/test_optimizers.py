@@ -1,15 +1,17 @@
 """Every step against torch's own optimisers on automatic gradients, however the parameters lie in memory."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
-from torch import nn
+from told import of
+from torch import Tensor, nn
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, ProxyLoss, ReLUProxyLoss, train
 from rni.activation import Activation
 from rni.training import Adam, Checkpoint, GradientDescent
-from rni.weights import Dale, Dense, LowRank
+from rni.weights import Dale, Dense, LowRank, Weights
 
 TASK = Integration((0.9, 0.8, 0.7), (1.0, 2.0, 0.5))
 TORCH = {GradientDescent: torch.optim.SGD, Adam: lambda parameters, lr: torch.optim.Adam(parameters, lr, foreach=False)}
@@ -30,7 +32,13 @@ def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def network(layout=LAYOUTS["rows"], f="tanh", neurons=8, task=TASK, form=Dense):
+def network(
+    layout=LAYOUTS["rows"],
+    f: str | Activation = "tanh",
+    neurons=8,
+    task=TASK,
+    form: Callable[[Tensor], Weights] = Dense,
+):
     w, encoders, decoders = (
         layout(random(neurons, k, seed=k) / neurons**0.5) for k in (neurons, task.channels, task.channels)
     )
@@ -216,7 +224,7 @@ def test_parameters_of_an_own_activation_are_trained_with_all(optimizer, loss):
     ours(found, loss, optimizer(), "all")
     steps_of_torch(expected, loss, optimizer, [*MODES["all"], "f.gain"])
     assert_same(found, expected)
-    assert not torch.equal(found.f.gain, network(f=f).f.gain)
+    assert not torch.equal(of(Gain, found.f).gain, of(Gain, network(f=f).f).gain)
     assert f.gain.dtype == torch.float32
 
 
@@ -253,7 +261,7 @@ def test_a_chosen_optimizer_keeps_its_own_rates_unless_one_is_given():
 
     def moved(**options):
         net = network()
-        before = net.recurrent.value.detach().clone(), net.decoders.detach().clone()
+        before = net.recurrent.matrix().detach().clone(), net.decoders.detach().clone()
         groups = [{"params": net.recurrent.parameters(), "lr": 0.01}, {"params": [net.decoders], "lr": 0.03}]
         chosen = torch.optim.SGD(groups)
         generator = torch.Generator().manual_seed(1)
@@ -267,7 +275,7 @@ def test_a_chosen_optimizer_keeps_its_own_rates_unless_one_is_given():
             **options,
         )
         assert [group["lr"] for group in chosen.param_groups] == [0.01, 0.03]
-        return torch.cat([(net.recurrent.value - before[0]).flatten(), (net.decoders - before[1]).flatten()])
+        return torch.cat([(net.recurrent.matrix() - before[0]).flatten(), (net.decoders - before[1]).flatten()])
 
     own = moved()
     assert own.any()
@@ -287,7 +295,7 @@ def test_training_with_a_chosen_optimizer_goes_on_to_the_same_bits(tmp_path):
         ours(network(), loss, torch.optim.NAdam, "all", steps=12, checkpoint=checkpoint, callbacks=[stop])
     net = network()
     assert ours(net, loss, torch.optim.NAdam, "all", steps=12, checkpoint=checkpoint) == expected
-    assert torch.equal(net.recurrent.value, whole.recurrent.value)
+    assert torch.equal(net.recurrent.matrix(), whole.recurrent.matrix())
 
 
 def test_what_a_chosen_optimizer_can_not_do_is_refused():

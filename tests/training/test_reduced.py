@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from told import of
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -11,7 +12,7 @@ from rni import AveragedLoss, Diverged, InputError, Integration, Network, Specif
 from rni.theory import null_basis, to_weights
 from rni.training import Checkpoint, train_reduced
 from rni.training.reduced import descend_together, reduced
-from rni.weights import LowRank
+from rni.weights import Dense, LowRank
 
 DECAYS = (0.95, 0.9, 0.8)
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2], [0.5, 1.0, 0.5], [0.2, 0.5, 1.0]], dtype=torch.float64)
@@ -89,7 +90,7 @@ def test_dependent_vectors_need_fewer_neurons():
 def test_a_start_outside_the_span_is_refused():
     net = fresh(start=0.2)
     with torch.no_grad():
-        net.recurrent.value[0, 0] += 1e-6
+        of(Dense, net.recurrent).value[0, 0] += 1e-6
     with pytest.raises(InputError, match=r"recurrent: .* outside the span of encoders and decoders; allowed: 0"):
         train_reduced(net, AveragedLoss(net.task), learning_rate=0.01, steps=1)
 
@@ -175,8 +176,8 @@ def test_many_descents_at_once_are_each_the_descent_of_its_own(duration):
     together = descend_together(start, encoders, decoders, 0.9, scales, **options)
     for k in range(3):
         task = Integration(0.9, (scales[k],))
-        vectors_ = (torch.tensor(v[k][:, None]) for v in (encoders, decoders))
-        net = Network(task, *vectors_, torch.tensor(start[k]), "linear")
+        e, d = (torch.tensor(v[k][:, None]) for v in (encoders, decoders))
+        net = Network(task, e, d, torch.tensor(start[k]), "linear")
         losses = train(net, AveragedLoss(task, duration), learning_rate=rates[k], steps=200)
         np.testing.assert_allclose(together.losses[:, k], losses, rtol=1e-9)
         np.testing.assert_allclose(together.omega[k], net.recurrent.matrix().detach(), rtol=1e-9)

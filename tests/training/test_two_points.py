@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from told import of
 
-from rni import InputError, Specification, run
+from rni import InputError, ReLUProxyLoss, Specification, run
 from rni.training import train, train_two_points
 from rni.weights import LowRank
 
@@ -37,11 +38,11 @@ def test_it_starts_from_any_factors():
     """More of them than there is room for at first, and neurons without any current, where the slope is 1/2."""
     factors = torch.randn(2, 60, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 20
     factors[0, :5] = 0
-    spec, found = specification(), []
+    (left, right), spec, found = factors, specification(), []
     for method in (train, train_two_points):
         net = spec.build()
-        net.recurrent = LowRank(*factors)
-        found.append(method(net, spec.loss(), learning_rate=0.01, steps=50))
+        net.recurrent = LowRank(left, right)
+        found.append(method(net, of(ReLUProxyLoss, spec.loss()), learning_rate=0.01, steps=50))
     assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
@@ -50,7 +51,7 @@ def test_other_networks_are_refused(changes):
     raw = specification().model_dump(mode="json", exclude={"training"})
     net = Specification.parse(raw | {"network": raw["network"] | changes, "training": {"steps": 10}}).build()
     with pytest.raises(InputError, match="LowRank and 'relu'"):
-        train_two_points(net, specification().loss(), learning_rate=0.01, steps=1)
+        train_two_points(net, of(ReLUProxyLoss, specification().loss()), learning_rate=0.01, steps=1)
 
 
 def test_callbacks_see_the_network_of_each_step():

@@ -1,0 +1,22 @@
+"""What a test knows of a value that its type does not say."""
+
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def of(kind: type[T], value: object) -> T:
+    """A value of that kind, such as the form of a network's weights."""
+    assert isinstance(value, kind), f"{type(value).__name__}; expected: {kind.__name__}"
+    return value
+
+
+def there(value: T | None) -> T:
+    """A value that may be None elsewhere."""
+    assert value is not None
+    return value
+
+
+def mistyped(value: Any) -> Any:
+    """A value of a type that is refused, by type checkers as well."""
+    return value
