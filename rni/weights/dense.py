@@ -11,7 +11,7 @@ from rni import memory
 from rni.errors import InputError
 from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 
-# states, up to which a product is a third faster the other way round with MKL's code for AVX2, and slower with AVX-512's
+# states, up to which a product is a third faster the other way round by MKL's code for AVX2, slower by AVX-512's
 FEW = 64 if torch.backends.cpu.get_cpu_capability() == "AVX2" else 0
 
 
