@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup shell test test-slow check docs links gallery dist dist-oldest mutants reproduce bench chaos explorer clean
+.PHONY: setup shell test test-slow check docs links gallery dist dist-oldest dist-newest mutants reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
@@ -70,6 +70,11 @@ dist: .venv/docs
 # the same with the oldest versions that are allowed: torch comes with gigabytes for graphics processors then
 dist-oldest: dist
 	$(BIN)/python -m tests.dist --oldest dist/*.whl
+
+# the same on the newest Python, or others: `make dist-newest NEWEST="python3.12 python3.13"`; gigabytes as well
+NEWEST ?= python3.13
+dist-newest: dist
+	set -e; for each in $(NEWEST); do $(BIN)/python -m tests.dist --extras --python $$each dist/*.whl; done
 
 # which small mistakes in the mathematics the tests see
 mutants: setup
