@@ -57,11 +57,6 @@ def test_the_picture_is_there():
         assert (ROOT / name).stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("link", re.findall(r"(?<!!)\[[^]]*\]\(([^)h#][^)]*)\)", README))
-def test_links_lead_somewhere(link):
-    assert (ROOT / link).exists()
-
-
 def test_the_two_channel_example_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.syspath_prepend(ROOT / "examples")
