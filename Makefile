@@ -6,14 +6,15 @@ BIN := .venv/bin
 
 setup: .venv/ready
 
-# torch first and pinned: anything that asks for it later then finds it, instead of several GB of GPU packages.
+# torch first and pinned: anything that asks for it later then finds it, instead of several GB of GPU packages. Not
+# compiled, which takes half a minute: Python does it for the part that is ever imported.
 .venv/ready: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rni needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 	@echo "1 of 2: torch, some 200 MB"
-	$(BIN)/pip install --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	$(BIN)/pip install --no-compile --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
 	@echo "2 of 2: all else, some 400 MB; a few minutes"
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
