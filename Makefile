@@ -1,19 +1,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup shell test test-slow check docs links gallery dist dist-oldest mutants reproduce bench chaos explorer clean
+.PHONY: setup shell test test-slow check docs links gallery dist dist-oldest dist-newest mutants reproduce bench chaos explorer clean
 .DELETE_ON_ERROR:
 
 setup: .venv/ready
 
-# torch first and pinned: anything that asks for it later then finds it, instead of several GB of GPU packages.
+# torch first and pinned: anything that asks for it later then finds it, instead of several GB of GPU packages. Not
+# compiled, which takes half a minute: Python does it for the part that is ever imported.
 .venv/ready: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rni needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 	@echo "1 of 2: torch, some 200 MB"
-	$(BIN)/pip install --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	$(BIN)/pip install --no-compile --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
 	@echo "2 of 2: all else, some 400 MB; a few minutes"
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
@@ -70,6 +71,11 @@ dist: .venv/docs
 # the same with the oldest versions that are allowed: torch comes with gigabytes for graphics processors then
 dist-oldest: dist
 	$(BIN)/python -m tests.dist --oldest dist/*.whl
+
+# the same on the newest Python, or others: `make dist-newest NEWEST="python3.12 python3.13"`; gigabytes as well
+NEWEST ?= python3.13
+dist-newest: dist
+	set -e; for each in $(NEWEST); do $(BIN)/python -m tests.dist --extras --python $$each dist/*.whl; done
 
 # which small mistakes in the mathematics the tests see
 mutants: setup

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import generate
+import links
 from docutils import nodes  # pyright: ignore[reportMissingModuleSource]
 from latex2mathml.converter import convert
 from sphinx.errors import ExtensionError  # pyright: ignore[reportMissingImports]
@@ -20,7 +21,9 @@ def as_rest(app, what, name, thing, options, lines):
     for k, part in enumerate(parts):
         if part.startswith("$"):
             parts[k] = rf"\ :math:`{' '.join(part[1:-1].split())}`\ "
-        elif not part.startswith("`"):
+        elif part.startswith("`"):
+            parts[k] = rf"{part}\ "  # whatever follows
+        else:
             parts[k] = part.replace("|", r"\|").replace("*", r"\*")
     lines[:] = ("".join(parts) + arrow + example).split("\n")
 
@@ -62,10 +65,25 @@ def require_pages(app, error):
             raise ExtensionError(f"pages that were not written: {', '.join(missing)}")
 
 
+def require_links(app, error):
+    """Links between pages, to places within them and to source code; those that Sphinx writes itself as well."""
+    if error is None and app.builder.name == "html" and (broken := list(links.broken(Path(app.outdir)))):
+        raise ExtensionError("links that lead nowhere:\n" + "\n".join(broken))
+
+
+def require_markup(app, doctree, name):
+    """Markup that was not understood is shown as it is, without a warning."""
+    for text in doctree.findall(nodes.Text):
+        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw) and ":math:" in text:
+            log.warning("markup in the text: %r", text[:80], location=name)
+
+
 def setup(app):
     app.connect("builder-inited", lambda app: generate.write_all(HERE / "generated"))
     app.connect("source-read", measured_here)
     app.connect("autodoc-process-docstring", as_rest)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
+    app.connect("doctree-resolved", require_markup)
     app.connect("build-finished", require_pages)
+    app.connect("build-finished", require_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

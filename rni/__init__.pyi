@@ -5,7 +5,7 @@ from .analysis import Analysis, FixedPoints, RecordingAnalysis, analyze, fixed_p
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .errors import Diverged, InputError
 from .exchange import NetworkFile, Recording, VanillaRNN, load, read, save
-from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, ReLUProxyLoss
+from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, RangeWarning, ReLUProxyLoss
 from .network import Network
 from .pages import explore
 from .pages.sweep import sweep
@@ -32,6 +32,7 @@ __all__ = [
     "OwnLoss",
     "Polished",
     "ProxyLoss",
+    "RangeWarning",
     "ReLUProxyLoss",
     "Recording",
     "RecordingAnalysis",

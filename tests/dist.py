@@ -1,8 +1,9 @@
 """What is released, as users have it: `python -m tests.dist WHEEL`, in environments of its own, away from here.
 
 The wheel is installed with the newest versions of what it needs and tried: help, a figure, a design, pages. Then with
-the oldest that pyproject.toml allows (`--oldest`), and with each extra alone (`--extras`). torch is the one of
-requirements.txt, so that no libraries of graphics processors come along, but for the oldest.
+the oldest that pyproject.toml allows (`--oldest`), and with each extra alone (`--extras`). `--python` names another
+interpreter than this one. torch is the one of requirements.txt, so that no libraries of graphics processors come along
+where there is a build without them; other Pythons and the oldest versions bring gigabytes.
 """
 
 import argparse
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -49,12 +49,12 @@ SMALL = "training = {steps = 10}\nnetwork = {neurons = 20}\ntask = {decays = [0.
 
 
 class Environment:
-    """A virtual environment in a folder; `base`: another one whose packages it sees."""
+    """A virtual environment of an interpreter in a folder; `base`: another one whose packages it sees."""
 
-    def __init__(self, folder: Path, base: "Environment | None" = None):
-        venv.create(folder, with_pip=True)
+    def __init__(self, python: str, folder: Path, base: "Environment | None" = None):
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
         self.bin = folder / "bin"
-        self.packages = folder / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+        (self.packages,) = folder.glob("lib/python3.*/site-packages")
         if base is not None:
             (self.packages / "base.pth").write_text(f"{base.packages}\n")
 
@@ -95,14 +95,15 @@ def tried(environment: Environment, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.dist", description=__doc__)
     parser.add_argument("wheel", type=Path)
+    parser.add_argument("--python", default=sys.executable, help="as python3.13; this one unless given")
     parser.add_argument("--oldest", action="store_true")
     parser.add_argument("--extras", action="store_true")
     options = parser.parse_args()
     wheel = str(options.wheel.resolve())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        print("newest versions")
-        newest = Environment(folder / "newest")
+        newest = Environment(options.python, folder / "newest")
+        print("newest versions,", newest.run("python --version", folder).strip())
         newest.install(TORCH)
         newest.install(wheel)
         tried(newest, folder / "in newest")
@@ -113,14 +114,14 @@ def main() -> None:
                 if extra in NAMED:
                     without = newest.run(f"{command} || true", here)
                     assert f"rni[{extra}]" in without, without
-                one = Environment(folder / extra, newest)
+                one = Environment(options.python, folder / extra, newest)
                 one.install(f"{wheel}[{extra}]")
                 said = one.run(command, here)
                 assert shown in said or (here / shown).exists(), said
                 print(f"extra {extra}")
         if options.oldest:
             print("oldest versions:", ", ".join(oldest()))
-            old = Environment(folder / "oldest")
+            old = Environment(options.python, folder / "oldest")
             old.install(*oldest())
             old.install(wheel)
             tried(old, folder / "in oldest")

@@ -59,9 +59,35 @@ def test_the_picture_is_there():
         assert (ROOT / name).stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("link", re.findall(r"(?<!!)\[[^]]*\]\(([^)h#][^)]*)\)", README))
-def test_links_lead_somewhere(link):
-    assert (ROOT / link).exists()
+def measured(*words: str) -> list[list[str]]:
+    """Rows of tables in bench/RESULTS.md that begin with one of these."""
+    lines = (ROOT / "bench" / "RESULTS.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    return [row for row in rows if row[0] in words]
+
+
+def two_digits(value: str) -> str:
+    return f"{float(f'{float(value):.1e}'):g}"
+
+
+def test_its_numbers_are_those_that_were_measured():
+    default, quickest = measured("default", "batch 16, 3500 steps, low-rank")
+    rounded = [two_digits(each) for each in (quickest[2], default[2], default[3], quickest[3])]
+    assert "{:.0f} to {} s, by {} to {} times".format(float(rounded[0]), *rounded[1:]) in README
+    designs = [row[1].split(", ") for row in measured("1", "2", "3", "5") if row[1].endswith(" s")]
+    assert max(float(error) for error, _ in designs) < 2e-12
+    took = [1000 * float(time.removesuffix(" s")) for _, time in designs]
+    assert f"errors of $10^{{-12}}$ over 2000 steps in {min(took):.0f} to {max(took):.0f} ms" in README
+    bounds = [row[-1] for row in measured(*(f"relu, D = {channels}" for channels in (1, 2, 3, 5)))]
+    assert max(float(each) for bound in bounds for each in re.findall(r"\S+e-\d+", bound)) < 3e-9
+    (large,) = (row for row in measured("100000") if row[3] == "-")
+    assert f"{large[6]} ms a step, {large[8]} GB" in README
+    ((_, size, first, _, difference),) = measured("1000 neurons, factored")
+    assert f"in {size} MB, opens from disk, first picture after {float(first):.1f} s" in README
+    assert float(difference) <= 1e-6
+    assert f"{measured('overhead, a run')[0][1]} a run beside its training" in README
+    statements = (ROOT / "docs" / "statements.md").read_text()
+    assert f"{len(re.findall(r'^[|] [0-9]+ [|]', statements, flags=re.MULTILINE))} statements" in README
 
 
 def test_the_two_channel_example_runs(tmp_path, monkeypatch):

@@ -62,19 +62,25 @@ class _Result(Described):
 class Analysis(_Result):
     """The verdict; relative errors by kind of input and duration, for each channel; singular values; the ratio r.
 
-    r compares the currents outside and inside the best D-dimensional subspace, on bursts of 200 steps as in Table 1.
-    decays, scales: of the task, or the fitted ones where no task is known. readout: "given" with the network, or
-    "fitted" by least squares to the integrals. fitted_decays, fitted_scales: of the integrals that are closest to the
-    outputs; or to the currents, which have no scale, where the readout is fitted. durations: the longest sequences
-    with an error up to 10 % on every kind of input, of those up to `tested` steps; limits: the kind that ends each. An
-    error is not a number where no task is known and no integral found. offset: the outputs at rest, which are taken
-    away from them before (None where the readout is fitted). outliers: singular values before the largest gap.
-    components, participation: principal components of the currents for 99 % of the variance, and their effective
-    number; principal_ratio is r for the first D of them, about the mean. linearity: part of the currents' variance
-    that is linear in the integrals. populations (one channel, activity that is never negative): parts of the neurons.
-    mixing (several channels): 0 is pure, 1 is even selectivity. dynamics: without inputs. data: the arrays behind the
-    figures. form, leak, noise, dt: of the network's step; times: the time constants of the fitted decays, in steps,
-    or in the unit of dt. noisy: the network with its noise, where it has any; all else is measured without.
+    - ratio: r, the currents outside over those inside the best D-dimensional subspace, on bursts of 200 steps as in
+      Table 1. dimension: that D. null_ratio: r by chance.
+    - decays, scales: of the task, or the fitted ones where no task is known.
+    - readout: "given" with the network, or "fitted" by least squares to the integrals.
+    - fitted_decays, fitted_scales: of the integrals that are closest to the outputs; or to the currents, which have no
+      scale, where the readout is fitted. times: the time constants of these decays, in steps, or in the unit of dt.
+    - errors: not a number where no task is known and no integral found.
+    - durations: the longest sequences with an error up to 10 % on every kind of input, of those up to `tested` steps.
+      limits: the kind that ends each.
+    - offset: the outputs at rest, which are taken away from them before (None where the readout is fitted).
+    - outliers: singular values before the largest gap.
+    - components, participation: principal components of the currents for 99 % of the variance, and their effective
+      number. principal_ratio: r for the first D of them, about the mean.
+    - linearity: part of the currents' variance that is linear in the integrals.
+    - populations (one channel, activity that is never negative): parts of the neurons.
+    - mixing (several channels): 0 is pure, 1 is even selectivity.
+    - dynamics: without inputs. form, leak, noise, dt: of the network's step.
+    - noisy: the network with its noise, where it has any; all else is measured without.
+    - data: the arrays behind the figures.
 
     >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=40).network
     >>> found = rni.analyze(net, inputs=rni.inputs.white_noise(16, 100, 2, torch.Generator().manual_seed(0)))
