@@ -10,7 +10,8 @@ from rni import VanillaRNN, activation
 from rni.analysis.behaviour import period, random, watch
 from rni.analysis.latents import latent
 from rni.analysis.search import _by_gradients, _by_matrices, between, descend, distinct, polish, spaced, still_points
-from rni.analysis.stationary import Mode, _stability, duration
+from rni.analysis.stationary import Mode, _stability, duration, find
+from rni.analysis.visited import settle
 from rni.weights import Dense
 
 
@@ -40,6 +41,7 @@ def test_saddles_are_looked_for_half_way_and_all_about():
     assert len(found) == 1003
     assert len(between(points, 2)) == 2 + 2
     assert len(between(points[:1], 5)) == 0
+    assert len(between(normal(3, 32), 9)) == 3 + 9
     many = normal(3, 33)
     torch.testing.assert_close(between(many, 9), torch.stack([many[[0, 1]], many[[0, 2]], many[[1, 2]]]).mean(1))
 
@@ -102,6 +104,24 @@ def test_each_start_leads_to_its_point_and_the_saddle_between_is_found_too():
     assert net.pull(points).norm(dim=1).max() < 1e-12
     assert points[member][:, 0].sign().tolist() == [1, -1, 1, -1]
     assert float(points.norm(dim=1).min()) < 1e-12
+
+
+def test_each_visited_state_counts_for_the_point_that_it_settles_next_to():
+    net = VanillaRNN(Dense(torch.tensor([[1.6]]).double()), torch.ones(1, 1), activation.make("tanh"), torch.zeros(1))
+    once = latent(net)
+    begun = torch.tensor([[0.5], [1.0], [-1.0], [2.0], [0.7]]).double()
+    settled = settle(once, begun)[-1]
+    found = find(net, once, begun, settled)
+    shares = {round(float(at[0]), 1): point.reached for at, point in zip(found.latent, found.points, strict=True)}
+    root = float(settled[0, 0])
+    assert shares == {round(root, 1): 0.8, round(-root, 1): 0.2, 0.0: 0.0}
+    assert [point.reached for point in found.points] == [0.8, 0.2, 0.0]
+    assert [point.stability for point in found.points] == ["attractor", "attractor", "repeller"]
+    slope = 1.6 * (1 - root**2)  # h = tanh(1.6 h)
+    assert found.points[0].modes[0].multiplier == pytest.approx(slope)
+    assert found.spread == pytest.approx(float(begun.std(unbiased=False)))
+    assert len(find(net, once, begun, settled, most=2)) == 2
+    assert find(net, once, begun, settled, most=2).found == 3
 
 
 def test_the_kinds_of_points_by_their_multipliers():
