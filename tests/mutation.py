@@ -224,10 +224,13 @@ def judged(made: Mutant, package: Path, tests: dict[str, Watched], seconds: floa
         return NOT_RUN, ""
     whole = place.read_text()
     _write(place, made.source)
-    files = [*dict.fromkeys(test.split("::")[0] for test in chosen)]
-    verdict, failed = run(files, package, 4 * seconds + 60, Choosing(chosen))
+    verdict, failed = run(_files(chosen), package, 4 * seconds + 60, Choosing(chosen))
     _write(place, whole)
     return verdict, failed if verdict == KILLED else ""
+
+
+def _files(tests: list[str]) -> list[str]:
+    return [*dict.fromkeys(test.split("::")[0] for test in tests)]
 
 
 def _write(place: Path, source: str) -> None:
@@ -261,9 +264,9 @@ def main() -> None:
             score[module, verdict] += 1
             failed |= {by} - {""}
             print(f"{verdict}: {module}:{made.line}: {made.before:.60} -> {made.after:.60}  {by}", flush=True)
-        files = sorted({test.split("::")[0] for test in failed} & {test.split("::")[0] for test in tests})
-        verdict, by = run(files, package, 3600, Choosing(sorted(failed, key=lambda t: t in tests and tests[t].seconds)))
-        print(f"the {len(failed)} tests that failed, without any mistake: {'pass' if verdict == SURVIVED else by}")
+        again = sorted(failed & tests.keys())
+        verdict, by = run(_files(again), package, 3600, Choosing(again)) if again else (SURVIVED, "")
+        print(f"the {len(again)} tests that failed, without any mistake: {by if verdict == KILLED else 'pass'}")
     verdicts = (KILLED, TIMES_UP, SURVIVED, NOT_RUN)
     for module in sorted({module for module, _ in score}):
         print(module, {verdict: score[module, verdict] for verdict in verdicts})
