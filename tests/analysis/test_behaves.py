@@ -1,6 +1,7 @@
 """From what becomes of states to a word for it, at the limits between words."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.flow import Flow
 from rni.analysis.stationary import FixedPoints, Mode, Point
+from rni.analysis.summary import HELD, _assumed
 from rni.analysis.verdict import Verdict, behaves, forgotten, named, percent, time_constant
 
 NONE = np.zeros((0, 1))
@@ -110,3 +112,10 @@ def test_parts_as_people_read_them():
     assert [percent(part) for part in (math.nan, 0.0, 1e-7, -1e-7, 1e-6, 0.1234567, 2.0)] == [
         "–", "0 %", "1e-07", "-1e-07", "0.0001 %", "12.35 %", "200 %"
     ]  # fmt: skip
+
+
+def test_what_is_not_held_in_memory_is_told():
+    held, more = (SimpleNamespace(neurons=neurons) for neurons in (HELD, HELD + 1))
+    assert list(_assumed(held, told=True)) == []
+    assert list(_assumed(more, told=True)) == [f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"]
+    assert len(list(_assumed(more, told=False))) == 2
