@@ -106,8 +106,8 @@ def test_of_signals_without_inputs_in_them_nothing_is_remembered():
 
 def test_growth_is_from_the_first_tenth_to_the_last():
     signals = torch.full((2, 25, 1), 100.0)
-    signals[:, :3], signals[:, -3:] = 2, 10
-    assert growth(signals) == pytest.approx(5)
+    signals[:, :3, 0], signals[:, -3:, 0] = torch.tensor([1.0, 2.0, 2.0]), torch.tensor([2.0, 4.0, 4.0])
+    assert growth(signals) == pytest.approx(2)
     assert growth(torch.zeros(2, 25, 1)) == 0
 
 

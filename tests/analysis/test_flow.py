@@ -81,7 +81,9 @@ def test_where_nothing_moves_the_axes_are_the_coordinates():
 
 
 def test_states_are_kept_after_0_10_25_and_50_own_times():
-    reduced = latent(network(2, leak=0.5))
+    turning = Dense(torch.tensor([[0.9, -0.4], [0.4, 0.9]], dtype=torch.float64))  # so that no two times are alike
+    linear = activation.make("linear")
+    reduced = latent(VanillaRNN(turning, torch.ones(2, 1), linear, torch.zeros(2, dtype=torch.float64), leak=0.5))
     kappa = normal(70, 2, seed=6)
     path = settle(reduced, kappa)
     at = kappa[:64]
