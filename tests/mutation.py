@@ -88,8 +88,8 @@ def mutant(path: Path, number: int) -> Mutant:
 
 
 def _sites(node: ast.AST, lines: range = MODULE, inside: bool = False) -> Iterator[tuple]:
-    """(node, what changes it in place, lines) for each mistake that can be made; none in messages and annotations."""
-    if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
+    """(node, what changes it in place, lines) for each mistake that can be made: none in words, annotations, seeds."""
+    if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert) or _draws(node):
         return
     inside = inside or isinstance(node, ast.FunctionDef)
     if inside and isinstance(node, ast.stmt):
@@ -117,6 +117,11 @@ def _lines(node: ast.stmt) -> range:
     """Those of a statement, without its body."""
     body, first = getattr(node, "body", None), [each.lineno for each in getattr(node, "decorator_list", [])]
     return range(min([node.lineno, *first]), max(node.lineno + 1, body[0].lineno if body else node.end_lineno + 1))
+
+
+def _draws(node: ast.AST) -> bool:
+    """Whether it makes a generator: another draw is no mistake."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("manual_seed", "stream"))
 
 
 def _same_swapped(node: ast.Call) -> bool:
@@ -224,7 +229,7 @@ def judged(made: Mutant, package: Path, tests: dict[str, Watched], seconds: floa
         return NOT_RUN, ""
     whole = place.read_text()
     _write(place, made.source)
-    verdict, failed = run(_files(chosen), package, 4 * seconds + 60, Choosing(chosen))
+    verdict, failed = run(_files(chosen), package, 2 * seconds + 30, Choosing(chosen))
     _write(place, whole)
     return verdict, failed if verdict == KILLED else ""
 

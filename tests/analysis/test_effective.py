@@ -7,6 +7,7 @@ import torch
 from rni import Integration
 from rni.analysis import fit_integrals, fit_readout, memory, outliers, principal
 from rni.analysis.effective import growth, halves, without_starts
+from rni.analysis.readout import matching
 
 
 def normal(*shape, seed=0):
@@ -147,3 +148,12 @@ def test_a_fitted_readout_has_an_offset_and_a_small_ridge():
     np.testing.assert_allclose(offset, wanted[0], rtol=1e-6)
     doubled, _ = fit_readout(torch.cat([h, h], 1), y)  # of which only the sum is known
     np.testing.assert_allclose(doubled, np.concatenate([wanted[1:], wanted[1:]]) / 2, rtol=1e-5)
+
+
+def test_outputs_are_matched_with_integrals_by_correlation_of_either_sign():
+    z = normal(4, 50, 3)
+    y = torch.stack([5 - 2 * z[..., 2], 0.1 * z[..., 0], z[..., 1] + 3], 2) + 0.1 * normal(4, 50, 3, seed=1)
+    order, signs = matching(y, z)
+    assert order.tolist() == [1, 2, 0]
+    assert signs.tolist() == [1, 1, -1]
+    assert matching(torch.zeros_like(z), z)[1].tolist() == [1, 1, 1]
