@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, ProxyLoss, memory
-from rni.losses import LOSSES, ReLUProxyLoss
+from rni.losses import LOSSES, Loss, ReLUProxyLoss
 
 
 def test_the_silent_proxy_loss_is_that_of_a_network_without_weights(small):
@@ -85,3 +85,18 @@ def test_a_correlation_has_one_number_for_each_lag_and_no_negative_eigenvalue():
         with pytest.raises(InputError, match=r"training.loss.correlation: "):
             LOSSES.choose({"name": "batch", "duration": 3, "correlation": correlation}).check(task, "relu")
     LOSSES.choose({"name": "batch", "duration": 3, "correlation": [1, 1, 1]}).check(task, "relu")  # eigenvalues 0
+
+
+@pytest.mark.parametrize("train", ["recurrent", "decoders", "all"])
+def test_automatic_gradients_are_of_what_is_trained_and_of_nothing_else(train, small, generator):
+    net = small("relu")
+    loss = BatchLoss(net.task, 3, 4)
+    x = loss.draw(generator, torch.float64)
+    (value, found), (wanted, fast) = Loss.gradient(loss, net, x, train), loss.gradient(net, x, train)
+    assert value == pytest.approx(wanted)
+    torch.testing.assert_close(found.recurrent(), fast.recurrent())
+    assert len(found.left) == len(found.right) == (0 if train == "decoders" else net.neurons)
+    for one, other in ((found.decoders, fast.decoders), (found.encoders, fast.encoders)):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other)
