@@ -59,6 +59,13 @@ def test_balanced_is_a_projection(generator):
     assert balanced(torch.rand(9, generator=generator).double(), torch.rand(9, 3, generator=generator).double()) is None
 
 
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+def test_units_do_not_matter_to_what_is_balanced(unit, generator):
+    start, rows = (torch.randn(shape, generator=generator).double() for shape in ((30,), (30, 3)))
+    torch.testing.assert_close(balanced(unit * start, rows), unit * balanced(start, rows))
+    torch.testing.assert_close(balanced(start, unit * rows), balanced(start, rows))
+
+
 def test_turned_axes_meet_the_outputs_condition_and_better_signs_lessen_the_currents(generator):
     d = vectors.independent(39, 5, generator).decoders
     own = split(d, d.abs(), generator)

@@ -4,6 +4,7 @@ import torch
 from told import of
 
 import rni
+from rni.designs.certificate import _rounding, coordinates
 from rni.designs.extremes import circle_maxima, relu_maxima, shared_axes_bound
 from rni.theory import multiplexed
 from rni.weights import LowRank
@@ -218,3 +219,48 @@ def test_what_has_no_certificate_is_refused(small):
     blind = rni.Network(net.task, net.encoders, net.decoders, LowRank(net.encoders, 0 * net.encoders), "relu")
     with pytest.raises(rni.InputError, match="blind"):
         rni.certify(blind)
+
+
+@pytest.mark.parametrize("leak", [1.0, 0.3])
+@pytest.mark.parametrize("kind", ["own factors", "matrix", "more factors"])
+@torch.no_grad()
+def test_rounding_of_a_step_summand_by_summand(kind, leak, generator):
+    """The sums of the certificate's text, product by product; in single precision the small ones count too."""
+    n, channels = 7, 2
+    a, b, e, d = torch.randn(4, n, channels, generator=generator).double()
+    beyond = torch.cat([b, torch.zeros(n, 1)], 1), torch.cat([a, a[:, :1]], 1)  # of rank 2, by three factors
+    weights = {"own factors": LowRank(a, b), "matrix": a @ b.T, "more factors": LowRank(*beyond)}[kind]
+    net = rni.Network(rni.Integration([0.9, 0.8]), e, d, weights, "relu", leak).float()
+    basis = coordinates(net)
+    box, activity, slope = (torch.rand(k, generator=generator).double() + 0.5 for k in (channels, n, n))
+    found = _rounding(net, basis, box, activity, slope)
+
+    def off(k):
+        u = 2.0**-24 + 2.0**-53
+        return k * u / (1 - k * u)
+
+    a, b, gauge, m = (part.abs().numpy() for part in (basis.a, basis.b, basis.gauge, basis.right))
+    inverse = np.abs(np.linalg.inv(basis.gauge.numpy()))
+    d, ex, h, f = net.decoders.double().abs(), net.encoders.double().abs().sum(1), activity, slope
+    neurons, both = range(n), range(channels)
+    read = [sum(b[i, k] * ex[i] for i in neurons) for k in both]
+    p = [sum(gauge[k, c] * box[c] for c in both) + off(n) * read[k] for k in both]
+    nu = [off(2 * channels + 4) * sum(a[j, k] * p[k] for k in both) for j in neurons]
+    if kind != "own factors":
+        first, second = (
+            part.double().abs() for part in net.recurrent.factors() or (net.recurrent.matrix(), torch.eye(n))
+        )
+        w, s = first @ second.T, activity + ex
+        nu = [nu[j] + off(n + 64) * sum(w[j, i] * s[i] for i in neurons) + basis.dropped * s.norm() for j in neurons]
+    dh = [f[j] * nu[j] + (off(8) / leak * h[j] if leak < 1 else 0) for j in neurons]
+    s = [h[j] + dh[j] + ex[j] for j in neurons]
+    ds = [off(channels + 4) * s[j] for j in neurons]
+    dp = [off(n) * sum(b[i, k] * (s[i] + ds[i]) for i in neurons) for k in both]
+    seen = [sum(gauge[k, c] * sum(m[j, c] * s[j] for j in neurons) for c in both) for k in both]
+    own = [10 * channels * 2.0**-53 * sum(inverse[c, k] * seen[k] for k in both) for c in both]
+    currents = [
+        sum(m[j, c] * (dh[j] + ds[j]) for j in neurons) + sum(inverse[c, k] * dp[k] for k in both) + own[c]
+        for c in both
+    ]
+    outputs = [sum(d[j, c] * (dh[j] + off(n + 4) * (h[j] + dh[j])) for j in neurons) for c in both]
+    torch.testing.assert_close(found, torch.tensor([*currents, *outputs], dtype=torch.float64), rtol=1e-12, atol=0)

@@ -71,6 +71,30 @@ def test_values_without_a_meaning_are_refused_in_one_line(call):
         call()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: theory.linear_problem(E, D, 1.0, 1.0, 1),
+        lambda: theory.multiplexed(E, D, 1.0, 1.0),
+        lambda: theory.short_sighted_network(1, 1.0, 1.0),
+        lambda: theory.moment_perturbation(W, W, E, D, 1),
+        lambda: theory.expected_perturbation(W, E, D, 1.0, 1),
+        lambda: theory.random_bulk(1, 0.5, torch.Generator()),
+        lambda: theory.SameVectorsDescent(1.0, 1.0, 1.0, 1).stability_limit,
+        lambda: theory.SameVectorsDescent(1.0, 1.0, 1.0, 1).roots,
+        lambda: theory.OneStepDescent(1.0, 1.0, 1.0, 1.0, 1.0).stability_limit,
+        lambda: theory.fastest_convergence(theory.plane(1.0, 1.0, 0.5), 1.0, 1.0, 3),
+        lambda: theory.least_neurons(1),
+        lambda: theory.largest_channels(1),
+        lambda: theory.wendel(1, 1),
+        lambda: theory.untuned_error(1, 1),
+    ],
+)
+def test_one_is_a_value_like_others(call):
+    """Of steps, neurons, decays, scales and sizes 0 has no meaning; 1 has."""
+    call()
+
+
 def test_theory_imports_nothing_of_ours_but_the_errors():
     folder = Path(rni.theory.__file__).parent
     modules = [node.module for file in folder.glob("*.py") for node in ast.walk(ast.parse(file.read_text()))

@@ -1,0 +1,121 @@
+"""From what becomes of states to a word for it, at the limits between words."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rni.analysis.behaviour import Dynamics
+from rni.analysis.flow import Flow
+from rni.analysis.stationary import FixedPoints, Mode, Point
+from rni.analysis.summary import HELD, _assumed
+from rni.analysis.verdict import Verdict, behaves, forgotten, named, percent, time_constant
+
+NONE = np.zeros((0, 1))
+
+
+def states(*modes, dt=None, **more):
+    """Of a network with a point for each of these (multiplier, time constant, period); states are gone by default."""
+    points = tuple(Point("attractor", 0.0, 1.0, (Mode(*mode, (), ()),)) for mode in modes)
+    fixed = FixedPoints(points=points, found=len(points), spread=1.0, dt=dt, states=NONE, latent=NONE, eigenvalues=NONE)
+    still = {"own_time": 1.0, "coordinates": 1, "fixed_points": fixed, "attractors": (), "graded": False, "slow": 0}
+    still |= {"retained": (0.0, 0.0), "drift": 0.0, "leaves": 0.0, "grows": 0.0, "moving": 0.0, "chaotic": False}
+    still |= {"lyapunov": None, "period": None, "feedforward": False, "random": False}
+    return Dynamics(**still | more, flow=Flow(1.0, NONE, NONE, NONE, NONE))
+
+
+GONE = "without inputs its states return to one point"
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "kind", "words"),
+    [
+        (states(leaves=0.25, grows=0.25), "none", "runs away without inputs"),
+        (states(leaves=0.25, grows=0.2), "forgets", GONE),
+        (
+            states(chaotic=True, moving=1.0, lyapunov=0.25),
+            "none",
+            "chaotic, neighbouring states part e-fold in 4 steps",
+        ),
+        (states(moving=0.5, lyapunov=0.0), "none", "without a period"),
+        (states(moving=0.5, period=7.0), "oscillates", "goes on without inputs, period 7 steps,"),
+        (states((1.1, -9, 7.0), moving=0.5, period=7.0), "oscillates", "around a point with multipliers 1.1 (9 steps"),
+        (states(moving=0.4, period=7.0), "forgets", GONE),
+        (states((0.99, 50.0, 20.0)), "oscillates", "rings when inputs end, period 20 steps, and dies away in 50 steps"),
+        (states((0.99, 49.9, 20.0)), "forgets", GONE),
+        (states((0.99, 99.9, 20.0), own_time=2.0), "forgets", GONE),
+        (states((0.99, 60.0, 60.0)), "forgets", GONE),
+        (states(graded=True, slow=0), "remembers", "many points"),
+        (states(graded=True, slow=1, drift=0.01), "remembers", "drift at most 1 % of their range"),
+        (states(graded=True, slow=1), "remembers", "a line of slow points"),
+        (states(graded=True, slow=2), "remembers", "a plane of slow points"),
+        (states(graded=True, slow=3, retained=(1.0, 0.5)), "remembers", "in 3 dimensions, multipliers ; 50 % of the"),
+        (states(graded=True, own_time=2.0), "remembers", "is left after 100 steps"),
+        (states(attractors=(0.5, 0.25)), "decides", "2 attractors, where 75 % of the visited states end"),
+        (
+            states((0.9, 9.5, math.inf), (1.5, -2.5, math.inf), (1.2, -5.5, math.inf), attractors=(0.5, 0.5)),
+            "decides",
+            "a point that they leave, multiplier 1.5 (2.5 steps)",
+        ),
+        (states((1.0, math.inf, math.inf), attractors=(0.5, 0.5)), "decides", "100 % of the visited states end"),
+        (states(attractors=(0.5,)), "forgets", GONE),
+        (states(retained=(0.09, 0.049)), "forgets", "9 % left after 10 steps"),
+        (states(retained=(0.09, 0.0), own_time=3.0), "forgets", "9 % left after 30 steps"),
+        (states(retained=(0.1, 0.049)), "none", GONE),
+        (states(retained=(0.1, 0.05)), "none", "without inputs 5 % of the spread of its states is left after 50 steps"),
+        (states(feedforward=True), "forgets", "; feed-forward, W has no loops"),
+        (states(random=True), "forgets", "; W is like a random matrix, by its singular values"),
+        (states(moving=0.5, period=7.0, dt=0.5), "oscillates", "period 7 steps, 3.5 in time"),
+    ],
+)
+def test_each_word_begins_where_it_should(dynamics, kind, words):
+    found = behaves(dynamics)
+    assert found.kind == kind
+    assert words in found.evidence
+    if "leave, multiplier" not in words:
+        assert "a point that they leave" not in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("found", "dynamics", "fitted", "kind"),
+    [
+        ("integrates", states(attractors=(0.5, 0.5)), True, "integrates"),
+        ("none", states(attractors=(0.5, 0.5)), False, "decides"),
+        ("none", states(chaotic=True, lyapunov=1.0), False, "none"),
+        ("none", states(graded=True), True, "remembers"),
+        ("none", states(graded=True), False, "none"),
+        ("none", states(own_time=1.0), True, "none"),
+        ("none", states(own_time=1.01), True, "forgets"),
+        ("none", states(own_time=2.0), False, "none"),
+    ],
+)
+def test_what_states_do_is_a_verdict_only_where_no_task_failed(found, dynamics, fitted, kind):
+    verdict = named(Verdict(found, "as judged"), dynamics, fitted=fitted)
+    assert verdict.kind == kind
+    taken = kind in ("decides", "remembers") or dynamics.chaotic
+    assert ("as judged" in verdict.evidence) != taken
+    runs_away = Verdict("none", "runs away")
+    assert named(runs_away, dynamics, fitted=fitted) is runs_away
+
+
+def test_time_constants_and_what_is_forgotten():
+    assert time_constant(1) == math.inf
+    assert time_constant(0) == time_constant(-0.5) == 0
+    assert time_constant(math.exp(-0.1)) == pytest.approx(10)
+    assert forgotten(math.exp(-0.5) - 1e-9)
+    assert forgotten(math.exp(-1 / 5) - 1e-9, recent=5)
+    assert not forgotten(math.exp(-0.5) + 1e-9)
+
+
+def test_parts_as_people_read_them():
+    assert [percent(part) for part in (math.nan, 0.0, 1e-7, -1e-7, 1e-6, 0.1234567, 2.0)] == [
+        "–", "0 %", "1e-07", "-1e-07", "0.0001 %", "12.35 %", "200 %"
+    ]  # fmt: skip
+
+
+def test_what_is_not_held_in_memory_is_told():
+    held, more = (SimpleNamespace(neurons=neurons) for neurons in (HELD, HELD + 1))
+    assert list(_assumed(held, told=True)) == []
+    assert list(_assumed(more, told=True)) == [f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"]
+    assert len(list(_assumed(more, told=False))) == 2

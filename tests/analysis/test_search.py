@@ -1,0 +1,189 @@
+"""The parts of the search for fixed points, and of what is said of states that go on moving."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from rni import VanillaRNN, activation
+from rni.analysis.behaviour import period, random, watch
+from rni.analysis.latents import latent
+from rni.analysis.search import _by_gradients, _by_matrices, between, descend, distinct, polish, spaced, still_points
+from rni.analysis.stationary import Mode, _stability, duration, find
+from rni.analysis.visited import settle
+from rni.weights import Dense
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def reduced(w, f="tanh", leak=1.0):
+    w = torch.as_tensor(w, dtype=torch.float64)
+    none = torch.zeros(len(w), dtype=torch.float64)
+    return latent(VanillaRNN(Dense(w), torch.eye(len(w), dtype=torch.float64), activation.make(f), none, leak=leak))
+
+
+def test_rows_are_spaced_from_the_first_to_the_last():
+    assert spaced(torch.arange(10), 4).tolist() == [0, 3, 6, 9]
+    assert spaced(torch.arange(3), 5).tolist() == [0, 1, 2]
+    assert spaced(torch.arange(5), 1).tolist() == [0]
+
+
+def test_saddles_are_looked_for_half_way_and_all_about():
+    points = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 4.0]]).double()
+    found = between(points, 1000)
+    assert found[:3].tolist() == [[1, 0], [0, 2], [1, 2]]
+    size = 2 * float((points - points.mean(0)).square().mean().sqrt())
+    torch.testing.assert_close(found[3:].mean(0), points.mean(0), atol=0.1 * size, rtol=0)
+    assert float(found[3:].std(0).mean()) == pytest.approx(size, rel=0.1)
+    assert len(found) == 1003
+    assert len(between(points, 2)) == 2 + 2
+    assert len(between(points[:1], 5)) == 0
+    assert len(between(normal(3, 32), 9)) == 3 + 9
+    many = normal(3, 33)
+    torch.testing.assert_close(between(many, 9), torch.stack([many[[0, 1]], many[[0, 2]], many[[1, 2]]]).mean(1))
+
+
+def test_both_ways_solve_the_damped_equations():
+    r"""$(J^\dagger J + \mu)\,\delta = g$ with $J = R^\dagger f' L - 1$."""
+    net = reduced(1.3 * normal(12, 12) / 12**0.5)
+    kappa, gradient, mu = normal(5, 12, seed=1), normal(5, 12, seed=2), torch.logspace(-3, 1, 5, dtype=torch.float64)
+    slopes = net.slopes(kappa)
+    exact, close = (solve(net, slopes, gradient, mu) for solve in (_by_matrices, _by_gradients))
+    for k in range(5):
+        j = torch.autograd.functional.jacobian(lambda x: net.pull(x[None])[0], kappa[k])
+        normal_matrix = j.T @ j + mu[k] * torch.eye(12, dtype=torch.float64)
+        torch.testing.assert_close(normal_matrix @ exact[k], gradient[k])
+        assert (normal_matrix @ close[k] - gradient[k]).norm() <= 0.01 * gradient[k].norm()
+
+
+@pytest.mark.parametrize("n", [3, 40])
+def test_a_descent_ends_where_the_network_stands_still(n):
+    """In few coordinates and in many; each row on its own."""
+    net = reduced(1.6 * torch.linalg.qr(normal(n, n)).Q.T @ torch.diag(torch.linspace(0.1, 1, n).double()))
+    starts = normal(6, n, seed=1)
+    before = starts.clone()
+    ends = descend(net, starts, 1e-6)
+    assert torch.equal(starts, before)
+    pulls, first = net.pull(ends).norm(dim=1), net.pull(starts).norm(dim=1)
+    assert bool((pulls < 0.1 * first).all())
+    assert int((pulls < 1e-5).sum()) >= 3
+    alone = torch.cat([descend(net, row[None], 1e-6) for row in starts])
+    torch.testing.assert_close(ends, alone, atol=1e-4, rtol=0)
+    assert torch.equal(descend(net, torch.zeros(2, n).double(), 1e-6), torch.zeros(2, n).double())
+
+
+def test_polishing_stays_within_reach():
+    net = reduced([[1.6]])
+    root = torch.tensor([[1.0]]).double()
+    for _ in range(200):
+        root = net.step(root)
+    near = root + 1e-3
+    assert abs(polish(net, near, 0.1) - root) < 1e-12
+    assert torch.equal(polish(net, near, 1e-6), near)
+    assert torch.equal(polish(net, near, float((near - root) * 0.5)), near)
+
+
+def test_of_close_rows_the_stillest_stays():
+    net = reduced([[0.5]])
+    rows = torch.tensor([[1.0], [0.9375], [-2.0], [0.5], [-2.0625]]).double()
+    kept, member = distinct(net, rows, 0.1)
+    assert kept.flatten().tolist() == [0.5, 0.9375, -2]
+    assert member.tolist() == [1, 1, 2, 0, 2]
+    kept, member = distinct(net, torch.tensor([[0.0], [0.25]]).double(), 0.25)  # as far is not farther
+    assert kept.flatten().tolist() == [0]
+
+
+def test_each_start_leads_to_its_point_and_the_saddle_between_is_found_too():
+    net = reduced(torch.diag(torch.tensor([1.6, 0.3])))
+    begun = torch.tensor([[1.0, 0.5], [-1.0, 0.2], [2.0, -0.5], [-0.5, 0.0]]).double()
+    points, member = still_points(net, begun, 8, 2.0)
+    assert len(points) == 3
+    assert net.pull(points).norm(dim=1).max() < 1e-12
+    assert points[member][:, 0].sign().tolist() == [1, -1, 1, -1]
+    assert float(points.norm(dim=1).min()) < 1e-12
+
+
+def test_each_visited_state_counts_for_the_point_that_it_settles_next_to():
+    net = VanillaRNN(Dense(torch.tensor([[1.6]]).double()), torch.ones(1, 1), activation.make("tanh"), torch.zeros(1))
+    once = latent(net)
+    begun = torch.tensor([[0.5], [1.0], [-1.0], [2.0], [0.7]]).double()
+    settled = settle(once, begun)[-1]
+    found = find(net, once, begun, settled)
+    shares = {round(float(at[0]), 1): point.reached for at, point in zip(found.latent, found.points, strict=True)}
+    root = float(settled[0, 0])
+    assert shares == {round(root, 1): 0.8, round(-root, 1): 0.2, 0.0: 0.0}
+    assert [point.reached for point in found.points] == [0.8, 0.2, 0.0]
+    assert [point.stability for point in found.points] == ["attractor", "attractor", "repeller"]
+    slope = 1.6 * (1 - root**2)  # h = tanh(1.6 h)
+    assert found.points[0].modes[0].multiplier == pytest.approx(slope)
+    assert found.spread == pytest.approx(float(begun.std(unbiased=False)))
+    assert len(find(net, once, begun, settled, most=2)) == 2
+    assert find(net, once, begun, settled, most=2).found == 3
+
+
+def test_the_kinds_of_points_by_their_multipliers():
+    kinds = {
+        "attractor": [0.9, -0.9],
+        "marginal point": [1.0, 0.5],
+        "saddle": [1.1, 0.5],
+        "repeller": [1.1, -1.2],
+    }
+    for kind, values in kinds.items():
+        assert _stability(np.array(values)) == kind
+    assert _stability(np.array([1.1j, 1.0])) == "saddle"
+
+
+def test_a_mode_is_described_in_steps_and_in_time():
+    mode = Mode(0.95, 19.5, math.inf, (), ())
+    assert mode.describe() == "0.95 (19.5 steps)"
+    assert (
+        Mode(1.05, -20.5, 10.0, (), ()).describe(0.1) == "1.05 (20.5 steps, 2.05 in time, period 10 steps, 1 in time)"
+    )
+    assert duration(3.0, None) == "3 steps"
+
+
+@pytest.mark.parametrize(("weight", "leak"), [(1.01, 0.5), (0.99, 1.0)])
+def test_a_linear_network_is_watched_for_200_own_times(weight, leak):
+    watched = watch(reduced([[weight]], "linear", leak), torch.tensor([[1.0], [2.0]]).double())
+    multiplier = 1 - leak + leak * weight
+    steps = round(200 / leak)
+    squares = multiplier ** (2 * np.arange(steps))
+    assert watched.lyapunov == pytest.approx(math.log(multiplier), rel=1e-9)
+    assert watched.parting == pytest.approx(math.log(multiplier) * (steps - steps // 4), rel=1e-9)
+    half = steps // 2
+    assert watched.sustained == pytest.approx((squares[half:].mean() / squares[:half].mean()) ** 0.5, rel=1e-9)
+    assert watched.period is None
+
+
+def test_the_exponent_is_that_of_the_direction_that_grows_most():
+    watched = watch(reduced(torch.diag(torch.tensor([0.5, 1.02, 0.9])), "linear"), normal(3, 3))
+    assert watched.lyapunov == pytest.approx(math.log(1.02), rel=1e-3)
+
+
+@pytest.mark.parametrize("angle", [0.31, 0.63, math.pi])
+def test_the_period_of_a_rotation(angle):
+    t = torch.arange(400).double()
+    path = torch.stack([(angle * t).cos(), (angle * t).sin()], 1)
+    assert period(path[None]) == pytest.approx(2 * math.pi / angle, rel=1e-3)
+    noise = normal(400, 2)
+    assert period(torch.stack([path, path, noise])) == pytest.approx(2 * math.pi / angle, rel=1e-3)
+    assert period(torch.stack([path, noise])) is None
+    assert period((path + 0.5 * noise)[None]) is None  # returns, but not to a tenth of its variance
+
+
+def test_few_neurons_and_uneven_weights_are_not_called_random():
+    def with_w(w):
+        return VanillaRNN(Dense(w), torch.ones(len(w), 1), activation.make("tanh"), torch.zeros(len(w)))
+
+    assert random(with_w(normal(200, 200)))
+    assert random(with_w(5 * normal(20, 20, seed=3)))
+    assert not random(with_w(normal(19, 19)))
+    assert not random(with_w(normal(200, 200) * torch.linspace(0.1, 2, 200)))
+    values = torch.linalg.svdvals(normal(200, 200))
+    assert random(with_w(torch.eye(200)), values)
+    assert not random(with_w(torch.eye(200)), torch.cat([values[:-1], 1.2 * values[:1]]))
+    assert not random(with_w(torch.eye(200)), torch.linspace(0, 1, 200))
+    assert not random(with_w(torch.eye(200)), torch.zeros(200))
