@@ -8,9 +8,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rni.atomic import said
 from rni.errors import Diverged, InputError
+from rni.interrupt import no_longer_wanted
 from rni.runs.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.store import Store
 from rni.threads import cores
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
-GRACE = 5.0  # seconds for a worker to save what it computes when it is no longer wanted
+GRACE = 1.0  # seconds for a worker to save what it computes when it is no longer wanted
 WINDOW = 256  # runs that are submitted and not finished: enough for as many workers
 TRIES = 2  # of a run alone on a worker, after it was running when one died
 
@@ -222,11 +223,15 @@ class LocalExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         with self._guard:
             try:
-                return self._pool.submit(fn, *args, **kwargs)
+                return self._submit(fn, *args, **kwargs)
             except BrokenExecutor:
                 self._end()
                 self._begin()
-                return self._pool.submit(fn, *args, **kwargs)
+                return self._submit(fn, *args, **kwargs)
+
+    def _submit(self, *task: Any, **options: Any) -> Future:
+        with _held_back(signal.SIGINT):  # the first task starts the workers, which begin with signals as they are here
+            return self._pool.submit(*task, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         with self._guard:
@@ -338,6 +343,7 @@ def _start_worker(lifeline: Connection) -> None:
     os.environ.update(dict.fromkeys(THREADS, "1"))
     # Ctrl-C reaches the whole process group: a training takes it as the wish to save and stop, an idle worker waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _mask("SIG_UNBLOCK", signal.SIGINT)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     import torch
 
@@ -347,7 +353,31 @@ def _start_worker(lifeline: Connection) -> None:
 def _end_with(lifeline: Connection) -> None:
     with suppress(EOFError, OSError):
         lifeline.recv_bytes()
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a training, which saves what it has
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(GRACE)
+    no_longer_wanted.set()
+    begun = time.monotonic()
+    while _saves() and time.monotonic() - begun < GRACE:
+        time.sleep(0.01)
     os._exit(1)
+
+
+def _saves() -> bool:
+    """Whether the process is at a run, of which it saves what it has."""
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+@contextmanager
+def _held_back(number: signal.Signals) -> Iterator[None]:
+    """Hold a signal back for a moment, here and in the processes that are started."""
+    before = _mask("SIG_BLOCK", number)
+    try:
+        yield
+    finally:
+        if number not in before:
+            _mask("SIG_UNBLOCK", number)
+
+
+def _mask(how: str, number: signal.Signals) -> set[Any]:
+    """What was held back before."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return set()
+    return signal.pthread_sigmask(getattr(signal, how), {number})

@@ -10,10 +10,11 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import Diverged, InputError, require_one_of, require_whole
+from rni.interrupt import held_interrupt
 from rni.losses import Gradient, Loss, OwnLoss, Schedule, Trained
 from rni.losses.gradient import trained_parts
 from rni.network import Network
-from rni.training.checkpoint import Checkpoint, held_interrupt
+from rni.training.checkpoint import Checkpoint
 from rni.training.optimizers import Optimizer, make
 
 Callback = Callable[[int, float, Network], None]

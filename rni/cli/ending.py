@@ -1,0 +1,56 @@
+"""The end of a command: at once, also where Python would take its time."""
+
+import atexit
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+PATIENCE = 1.5  # seconds from Ctrl-C to the end, whatever is computed then
+ENDS = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_at_once(main: Callable[[], object]) -> NoReturn:
+    """Run a command and leave: Python takes apart the modules of torch one by one, a second and more."""
+    end_soon_after_signals()
+    code = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with all that is due at its exit but the taking apart."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # closed, or nobody reads it
+            continue
+    os._exit(code)
+
+
+def end_soon_after_signals() -> None:
+    """From Ctrl-C on, the process has a moment to end: Python itself waits for a product of matrices to be over.
+
+    The system's own handler writes the signal's number into a socket, and a thread that waits there ends the process.
+    Files are written whole or not at all, so that any moment is as good as another.
+    """
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_end_after_signal, args=(ours, theirs), daemon=True).start()
+
+
+def _end_after_signal(ours: socket.socket, theirs: socket.socket) -> None:
+    while not set(ours.recv(64)) & set(ENDS):
+        pass
+    threading.Event().wait(PATIENCE)
+    del theirs  # open until now
+    print("rni: interrupted in a long step; what was written before is whole", file=sys.stderr, flush=True)
+    os._exit(130)
