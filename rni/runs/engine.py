@@ -6,6 +6,7 @@ Anything else that can be pickled runs on the same executors by `executor.submit
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +14,14 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from rni.atomic import said
-from rni.errors import Diverged, InputError
+from rni.errors import Diverged, InputError, require_whole
 from rni.interrupt import no_longer_wanted
 from rni.runs.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.store import Store
@@ -38,6 +39,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB
 REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
 GRACE = 1.0  # seconds for a worker to save what it computes when it is no longer wanted
 WINDOW = 256  # runs that are submitted and not finished: enough for as many workers
+BARREN = "the worker processes die before they begin a run; allowed in a script: below `if __name__ == '__main__':`"
 TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 
@@ -101,7 +103,7 @@ def compute_all(
             suspects |= found
             barren += not found
         for key in left() - suspects:
-            settle(RunOutcome(key, given[key].label(), reason="the worker processes die before they begin a run"))
+            settle(RunOutcome(key, given[key].label(), reason=BARREN))
         for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
             for _ in range(TRIES):
                 if key in left():
@@ -155,8 +157,9 @@ def result(future: Future) -> Any:
 def local(workers: int | None = None) -> Executor:
     """Processes of this machine, by default one for each core it may use; they stay from the first task to the last."""
     workers = cores() if workers is None else workers
-    if workers < 1:
-        raise InputError(f"workers: {workers}; allowed: 1 or more")
+    require_whole("workers", workers, 1)
+    if getattr(current_process(), "_inheriting", False):  # a worker, which reads the script that started it
+        sys.exit(1)
     return LocalExecutor(workers)
 
 
