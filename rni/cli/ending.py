@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-PATIENCE = 1.5  # seconds from Ctrl-C to the end, whatever is computed then
+AT_ONCE, PATIENCE = 0.5, 1.5  # seconds from Ctrl-C to a word about it, and to the end, whatever is computed then
 ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -50,7 +50,9 @@ def end_soon_after_signals() -> None:
 def _end_after_signal(ours: socket.socket, theirs: socket.socket) -> None:
     while not set(ours.recv(64)) & set(ENDS):
         pass
-    threading.Event().wait(PATIENCE)
+    threading.Event().wait(AT_ONCE)
+    print("rni: interrupted; ends within a second", file=sys.stderr, flush=True)
+    threading.Event().wait(PATIENCE - AT_ONCE)
     del theirs  # open until now
-    print("rni: interrupted in a long step; what was written before is whole", file=sys.stderr, flush=True)
+    print("rni: ended in a long step; what was written before is whole", file=sys.stderr, flush=True)
     os._exit(130)
