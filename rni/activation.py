@@ -238,7 +238,7 @@ def _elementwise(function: Callable[[Tensor], Tensor]) -> Elementwise:
         alike = isinstance(error, InputError)
     if not alike:
         name = getattr(function, "__name__", repr(function))
-        raise InputError(f"activation: {name}; allowed: a torch function of each number for itself, of the same shape")
+        raise InputError(f"activation: {name}; allowed: an elementwise torch function, each number for itself")
     return Elementwise(function)
 
 
