@@ -5,9 +5,11 @@ The public names are listed in `__init__.pyi`, and imported when they are first 
 
 import os
 from importlib.metadata import version
+from typing import Any
 
 import lazy_loader
 
+from rni.errors import nearest
 from rni.memory import keep_freed
 
 # Products that give the same bits wherever their arrays lie in memory; and threads that sleep while they wait for each
@@ -17,4 +19,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 keep_freed()
 
 __version__ = version("rni")
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__ or name.startswith("_"):
+        return _lazy(name)
+    raise AttributeError(f"rni has no {name}{nearest(name, __all__)}")

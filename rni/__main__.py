@@ -1,5 +1,5 @@
 """`python -m rni`: the command line."""
 
-from rni.cli import main
+from rni.cli import command
 
-main()
+command()

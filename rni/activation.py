@@ -21,7 +21,7 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor, nn
 
-from rni.errors import InputError, nearest
+from rni.errors import InputError, found, nearest
 from rni.part import Choice, Family, Part, Positive
 
 __all__ = [
@@ -228,6 +228,20 @@ class Elementwise(Activation):
         return self.function(currents)
 
 
+def _elementwise(function: Callable[[Tensor], Tensor]) -> Elementwise:
+    """Refuse a function of something else than torch's numbers, each for itself, before a network is made of it."""
+    rows = torch.tensor([[-1.0, 0.5, 2.0], [0.0, 1.0, 3.0]], requires_grad=True)
+    try:
+        together, apart = function(rows), torch.stack([function(row[[2, 1, 0]]) for row in rows])
+        alike = bool(torch.isclose(together, apart.flip(1), rtol=1e-3, atol=1e-5, equal_nan=True).all())
+    except Exception as error:  # whatever a user's function raises
+        alike = isinstance(error, InputError)
+    if not alike:
+        name = getattr(function, "__name__", repr(function))
+        raise InputError(f"activation: {name}; allowed: an elementwise torch function, each number for itself")
+    return Elementwise(function)
+
+
 def place(f: Activation) -> str:
     """Where an activation of one's own is found, "module:name", for a file, which never holds code."""
     thing: Any = f.function if isinstance(f, Elementwise) else type(f)
@@ -342,11 +356,11 @@ def make(kind: "str | Activation | Callable[[Tensor], Tensor]", **parameters: An
             if name not in known:
                 raise InputError(f"{name}: not a parameter of {kind}; allowed: {', '.join(known) or 'none'}")
         return part.makes(**parameters)
-    if not callable(kind):
+    if isinstance(kind, type) or not callable(kind):
         known = ", ".join(ACTIVATIONS.parts)
         likely = nearest(kind, ACTIVATIONS.parts)
-        raise InputError(f"activation: {kind!r}; allowed: {known}, or an elementwise torch function{likely}")
+        raise InputError(f"activation: {found(kind)}; allowed: {known}, or an elementwise torch function{likely}")
     if parameters:
         raise InputError(f"{', '.join(parameters)}: given beside {kind!r}; allowed: with the name of an activation")
     own = copy.deepcopy(kind) if isinstance(kind, nn.Module) else kind
-    return own if isinstance(own, Activation) else Elementwise(own)
+    return own if isinstance(own, Activation) else _elementwise(own)

@@ -1,8 +1,10 @@
 """The errors a user can act on. Messages read `thing: value; allowed: ...`, in one line."""
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 LONGEST = 1000  # characters of a line
@@ -50,7 +52,8 @@ class Diverged(RuntimeError):
     def __str__(self) -> str:
         cure = f"learning_rate: {self.learning_rate:.3g}; allowed: a smaller one"
         if self.step == 0:
-            cure = "before anything was learned; allowed: smaller weights to start from"
+            allowed = "finite weights and inputs" if self.loss != self.loss else "smaller weights to start from"
+            cure = f"before anything was learned; allowed: {allowed}"
         return (
             f"training diverged at step {self.step}: loss {self.loss:.3g} (a silent network has {self.reference:.3g}); "
             f"{cure}"
@@ -61,6 +64,26 @@ def require_whole(name: str, value: Any, least: int) -> None:
     """Refuse what is not a whole number from `least` on."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise InputError(f"{name}: {value!r}; allowed: a whole number from {least} on")
+
+
+def require_is(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
+    """Refuse what is not of that kind; a class is not one of its instances."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name}: {found(value)}; allowed: {allowed}")
+
+
+def found(value: Any) -> str:
+    """What was given: as Python writes it where that is short, or what kind of thing it is."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself"
+    short = isinstance(value, str | int | float | list | tuple | None) and len(repr(value)) < 80
+    return repr(value) if short else type(value).__name__
+
+
+def path_of(value: Any) -> Path:
+    """The name of a file, of Python's kinds."""
+    require_is("path", value, (str, os.PathLike), "the name of a file")
+    return Path(value)
 
 
 def nearest(name: Any, allowed: Iterable[str]) -> str:

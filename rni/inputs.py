@@ -4,7 +4,7 @@ import torch
 from torch import Generator, Tensor
 
 from rni.errors import InputError, require_whole
-from rni.streams import shifted_points
+from rni.streams import require_generator, shifted_points
 from rni.theory.moments import full_covariance
 
 __all__ = ["bursts", "correlated_noise", "pulses", "white_noise"]
@@ -31,7 +31,7 @@ def white_noise(
     >>> bool(even.mean(0).abs().max() < 0.03)  # independent ones miss by 0.1
     True
     """
-    _check_sizes(batch, duration, channels)
+    _check_sizes(batch, duration, channels, generator)
     if not even:
         return torch.randn(batch, duration, channels, generator=generator, dtype=dtype)
     unit = shifted_points(batch, duration * channels, generator).clamp(min=2.0**-54)
@@ -70,9 +70,8 @@ def pulses(
     >>> round(x.count_nonzero().item() / x.numel(), 2)
     0.05
     """
-    _check_sizes(batch, duration, channels)
-    if not 0 <= probability <= 1:
-        raise InputError(f"probability: {probability!r}; allowed: a number between 0 and 1")
+    _check_sizes(batch, duration, channels, generator)
+    _check_fraction("probability", probability)
     noise = torch.randn(batch, duration, channels, generator=generator)
     return noise * (torch.rand(batch, duration, channels, generator=generator) < probability)
 
@@ -99,7 +98,11 @@ def bursts(
     >>> x.shape, x.unique().tolist()
     (torch.Size([4, 1000, 2]), [-1.0, 0.0, 1.0])
     """
-    _check_sizes(batch, duration, channels)
+    _check_sizes(batch, duration, channels, generator)
+    require_whole("length", length, 1)
+    require_whole("gap", gap, 0)
+    for name, value in (("starts", starts), ("density", density), ("background", background)):
+        _check_fraction(name, value)
     inputs = torch.zeros(batch * channels, duration)
     quiet = torch.rand(batch * channels, duration, generator=generator)
     inputs[quiet < background] = -1.0
@@ -117,6 +120,12 @@ def bursts(
     return inputs.view(batch, channels, duration).transpose(1, 2).contiguous()
 
 
-def _check_sizes(batch: int, duration: int, channels: int) -> None:
+def _check_fraction(name: str, value: float) -> None:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"{name}: {value!r}; allowed: a number between 0 and 1")
+
+
+def _check_sizes(batch: int, duration: int, channels: int, generator: Generator | None) -> None:
+    require_generator(generator)
     for name, size in (("batch", batch), ("duration", duration), ("channels", channels)):
         require_whole(name, size, 1)

@@ -4,7 +4,7 @@ With a leak $\alpha < 1$, beyond the paper: $h_t = (1-\alpha)\,h_{t-1} + \alpha 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from rni import memory
 from rni.activation import Activation, make
-from rni.errors import InputError
-from rni.task import Integration
+from rni.errors import InputError, require_is
+from rni.task import Integration, require_integration
 from rni.tensors import stacked
 from rni.weights import Dense, Weights
 
@@ -47,8 +47,7 @@ class Network(nn.Module):
         leak: float = 1.0,
     ):
         super().__init__()
-        if not isinstance(task, Integration):
-            raise InputError(f"task: {task!r}; allowed: an Integration")
+        require_integration(task)
         if not isinstance(leak, int | float) or not 0 < leak <= 1:
             raise InputError(f"leak: {leak!r}; allowed: a number above 0, up to 1")
         self.task, self.leak = task, float(leak)
@@ -130,7 +129,7 @@ class Network(nn.Module):
         """
         inputs = self.cast("inputs", inputs)
         if inputs.ndim == 2:
-            h, last = self(inputs[None], None if initial is None else initial[None])
+            h, last = self(inputs[None], None if initial is None else self.cast("initial", initial)[None])
             return h[0], last[0]
         inputs, start = self._checked(inputs, initial)
         states = [h for _, h in self.steps(inputs, start)]
@@ -143,6 +142,9 @@ class Network(nn.Module):
 
     def readout(self, states: Tensor) -> Tensor:
         r"""$y_c = d_c \cdot h$, (..., channels) from states (..., neurons)."""
+        states = self.cast("states", states)
+        if states.shape[-1:] != (self.neurons,):
+            raise InputError(f"states: shape {tuple(states.shape)}; allowed: (..., {self.neurons}), one of each neuron")
         return states @ self.decoders
 
     def outputs(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> Tensor:
@@ -158,10 +160,21 @@ class Network(nn.Module):
         return memory.in_groups(rows, self.neurons)
 
     def silenced(self, neurons: Sequence[int] | Tensor) -> "Network":
-        """A network in which the given neurons transmit nothing: W without their rows and columns, D without theirs."""
-        index = torch.as_tensor(neurons, dtype=torch.long)
-        if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < self.neurons):
-            raise InputError(f"neurons: {index.tolist()}; allowed: indices from 0 to {self.neurons - 1}")
+        """A network in which the given neurons transmit nothing: W without their rows and columns, D without theirs.
+
+        neurons: their indices, or True for each of them and False for the others, (neurons,).
+        """
+        allowed = f"indices from 0 to {self.neurons - 1}, or a truth value for each neuron"
+        try:
+            index = torch.as_tensor(neurons)
+        except (TypeError, ValueError, RuntimeError):
+            raise InputError(f"neurons: {neurons!r}; allowed: {allowed}") from None
+        if index.dtype == torch.bool and index.shape == (self.neurons,):
+            index = index.nonzero().flatten()
+        whole = not index.numel() or not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool)
+        if not whole or (index.numel() and not (int(index.min()) >= 0 and int(index.max()) < self.neurons)):
+            raise InputError(f"neurons: {index.tolist()}; allowed: {allowed}")
+        index = index.long()
         kept = torch.ones_like(self.encoders[:, 0]).index_fill(0, index.to(self.encoders.device), 0)
         with torch.no_grad():
             return self.changed(self.recurrent.masked(kept), decoders=self.decoders * kept[:, None])
@@ -215,11 +228,18 @@ class Network(nn.Module):
             raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: {allowed}")
         if initial is None:
             return inputs, None
+        initial = self.cast("initial", initial)
         if initial.shape != (1, len(inputs), self.neurons):
             raise InputError(
                 f"initial: shape {tuple(initial.shape)}; allowed: (1, {len(inputs)}, {self.neurons}), as torch.nn.RNN"
             )
         return inputs, initial[0]
+
+
+def require_network(net: Any) -> None:
+    """Refuse what is no network of ours."""
+    allowed = "a Network (of a design its .network, of a file what rni.load gives)"
+    require_is("network", net, Network, allowed)
 
 
 def _real(name: str, values: Tensor) -> Tensor:

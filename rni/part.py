@@ -28,7 +28,10 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    def __init__(self, /, **fields: Any):
+    def __init__(self, /, *unnamed: Any, **fields: Any):
+        if unnamed:
+            known = ", ".join(f"{name}=..." for name in type(self).model_fields)
+            raise InputError(f"{type(self).__name__}: {shown(unnamed[0])}; allowed: fields by name, {known}")
         try:
             super().__init__(**fields)
         except ValidationError as error:

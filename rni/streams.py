@@ -6,16 +6,25 @@ over as many independent ones.
 
 import hashlib
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 from torch.quasirandom import SobolEngine
+
+from rni.errors import require_is
 
 
 def stream(seed: int, purpose: str) -> Generator:
     """The generator of one purpose, e.g. "vectors"."""
     digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
     return Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
+
+
+def require_generator(generator: Any) -> None:
+    """Refuse a seed, or NumPy's."""
+    allowed = "a torch.Generator, such as torch.Generator().manual_seed(0)"
+    require_is("generator", generator, (Generator, type(None)), allowed)
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rni.errors import InputError
+from rni.errors import InputError, found, require_is
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,8 +44,12 @@ class Integration:
         r"""$\bar y_{c,t} = s_c \sum_{k=0}^t \gamma_c^{k+1} x_{c,t-k}$ for inputs (..., time, channels)."""
         import torch  # a task alone is a few numbers, and torch takes seconds to import
 
-        if inputs.shape[-1] != self.channels:
-            raise InputError(f"inputs: {inputs.shape[-1]} channels; allowed: {self.channels}, as the task has")
+        if hasattr(inputs, "__array__") and not isinstance(inputs, torch.Tensor):  # NumPy's
+            inputs = torch.as_tensor(inputs)
+        if not isinstance(inputs, torch.Tensor) or inputs.is_complex():
+            raise InputError(f"inputs: {found(inputs)}; allowed: a tensor or an array of real numbers")
+        if inputs.ndim < 2 or inputs.shape[-1] != self.channels:
+            raise InputError(f"inputs: shape {tuple(inputs.shape)}; allowed: (..., time, {self.channels}), as the task")
         inputs = inputs if inputs.is_floating_point() else inputs.to(torch.get_default_dtype())
         decays, scales = inputs.new_tensor(self.decays), inputs.new_tensor(self.scales)
         integral = torch.zeros_like(inputs[..., 0, :])
@@ -81,6 +85,11 @@ class Integration:
         )
 
 
+def require_integration(task: Any) -> None:
+    """Refuse what is no task."""
+    require_is("task", task, Integration, "an Integration, such as rni.Integration([0.9, 0.8])")
+
+
 def _floats(name: str, values: Any) -> tuple[float, ...]:
     """One number, or several, of Python, NumPy or torch."""
     several = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
@@ -91,5 +100,5 @@ def _floats(name: str, values: Any) -> tuple[float, ...]:
         return tuple(float(number) for number in numbers)
     except (TypeError, ValueError, RuntimeError):
         shape = getattr(values, "shape", None)
-        found = repr(values) if shape is None else f"shape {tuple(shape)}"
-        raise InputError(f"Integration.{name}: {found}; allowed: one or more numbers") from None
+        given = repr(values) if shape is None else f"shape {tuple(shape)}"
+        raise InputError(f"Integration.{name}: {given}; allowed: one or more numbers") from None

@@ -8,6 +8,7 @@ Each kind is a function, and a part of a specification that draws by it.
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -15,8 +16,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Generator, Tensor
 
-from rni.errors import InputError
+from rni.errors import InputError, require_whole
 from rni.part import Choice, Family, Positive, require
+from rni.streams import require_generator
 
 __all__ = ["VECTORS", "Vectors", "VectorsPart", "independent", "on_supports", "orthonormal", "overlapping"]
 
@@ -49,6 +51,7 @@ def independent(
     >>> e.norm(dim=0).round(decimals=6).tolist(), d.norm(dim=0).round(decimals=6).tolist()
     ([1.0, 1.0], [2.0, 2.0])
     """
+    _require_sizes(neurons, channels, generator)
     return Vectors(
         _directions(neurons, channels, generator) * _row(encoder_norm, channels),
         _directions(neurons, channels, generator) * _row(decoder_norm, channels),
@@ -72,6 +75,8 @@ def overlapping(
     >>> round(float(e.T @ d), 2), round(rni.theory.recipe_cosine(0.8), 2)
     (0.97, 0.97)
     """
+    if not isinstance(overlap, int | float) or not 0 <= overlap <= 1:
+        raise InputError(f"overlap: {overlap!r}; allowed: a number from 0 to 1")
     encoders, decoders = independent(neurons, channels, generator)
     decoders = _unit(overlap * encoders + (1 - overlap) * decoders)
     return Vectors(encoders * _row(encoder_norm, channels), decoders * _row(decoder_norm, channels))
@@ -84,6 +89,7 @@ def orthonormal(neurons: int, channels: int, generator: Generator | None = None)
     >>> float((e.T @ d).abs().max()) < 1e-12
     True
     """
+    _require_sizes(neurons, channels, generator)
     _require_neurons(neurons, channels)
     basis = torch.linalg.qr(_gaussian(neurons, 2 * channels, generator=generator)).Q
     return Vectors(basis[:, :channels].contiguous(), basis[:, channels:].contiguous())
@@ -111,6 +117,7 @@ def on_supports(
     >>> (e != 0).int().T.tolist(), (d != 0).int().T.tolist()
     ([[1, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 1]])
     """
+    _require_sizes(neurons, channels, generator)
     _require_supports(neurons, channels, fraction)
     parts = _parts(neurons, channels)
     halves = _parts(neurons, 2 * channels)
@@ -199,6 +206,13 @@ class Supports(VectorsPart):
         _require_supports(neurons, channels, self.fraction or FRACTION)
 
 
+def _require_sizes(neurons: int, channels: int, generator: Generator | None) -> None:
+    require_whole("neurons", neurons, 1)
+    require_whole("channels", channels, 1)
+    require(neurons >= channels, "neurons", neurons, f"{channels} or more, for as many channels")
+    require_generator(generator)
+
+
 def _require_neurons(neurons: int, channels: int) -> None:
     require(neurons >= 2 * channels, "neurons", neurons, f"at least {2 * channels} for {channels} such channels")
 
@@ -234,7 +248,8 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 def _row(norms: Norms, channels: int) -> Tensor:
-    row = torch.as_tensor(norms, dtype=torch.float64)
-    if row.ndim > 1 or (row.ndim == 1 and len(row) != channels) or not bool((row > 0).all()):
-        raise InputError(f"norms: {norms}; allowed: a positive number, or {channels} of them, one for each channel")
-    return row
+    with suppress(TypeError, ValueError, RuntimeError):
+        row = torch.as_tensor(norms, dtype=torch.float64)
+        if row.shape in ((), (channels,)) and bool(((row > 0) & (row < torch.inf)).all()):
+            return row
+    raise InputError(f"norms: {norms}; allowed: a positive number, or {channels} of them, one for each channel")

@@ -15,8 +15,9 @@ import rni
 from rni.analysis.verdict import percent
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
+from rni.interrupt import held_interrupt
 from rni.pages.analysis import _linearity
-from rni.runs.engine import _end_with
+from rni.runs.engine import _end_with, _saves, local
 from rni.runs.execution import Result, run
 from rni.runs.label import apart
 from rni.runs.specification import LOSSES, NetworkPart, Specification, Training, fields
@@ -152,24 +153,141 @@ def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_
     monkeypatch.setattr("rni.paper.reproduce.reproduce", interrupted)
     code, _, err = rni_command("reproduce", "fig1", "--workers", "1", "--store", "runs")
     assert code == 130
-    assert err.startswith("rni: interrupted; finished runs, and those begun as far as they are, are kept in ")
+    assert err.startswith("rni: interrupted; finished runs, and those begun as they were last saved, are kept in ")
     assert err.endswith(f"{tmp_path / 'runs'}: the same command goes on from there\n")
 
 
-@pytest.mark.parametrize(("handler", "wanted"), [(signal.SIG_IGN, ["end"]), (lambda *_: None, ["ask", "wait", "end"])])
-def test_a_worker_is_waited_for_only_where_it_saves_a_training(monkeypatch, handler, wanted):
-    done = []
-    monkeypatch.setattr("os.kill", lambda *_: done.append("ask"))
-    monkeypatch.setattr("time.sleep", lambda _: done.append("wait"))
-    monkeypatch.setattr("os._exit", lambda _: done.append("end"))
+class Ended(Exception):
+    """The end of a process, but for the process."""
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    def end(code):
+        raise Ended(code)
+
+    monkeypatch.setattr("os._exit", end)
+
+
+@pytest.fixture
+def lifeline(monkeypatch):
+    """Of a worker that is no longer wanted."""
+    monkeypatch.setattr("rni.interrupt.no_longer_wanted.set", lambda: None)  # it is the whole process that is not
     theirs, ours = Pipe(duplex=False)
     ours.close()
-    before = signal.signal(signal.SIGINT, handler)
+    return theirs
+
+
+def test_a_worker_is_waited_for_until_it_has_saved_its_run(monkeypatch, ended, lifeline):
+    at_a_run = iter([True, True, True, False])
+    waited = []
+    monkeypatch.setattr("rni.runs.engine._saves", lambda: next(at_a_run))
+    monkeypatch.setattr("time.sleep", waited.append)
+    with pytest.raises(Ended):
+        _end_with(lifeline)
+    assert len(waited) == 3
+
+
+def test_a_worker_that_is_long_at_a_step_is_not_waited_for(monkeypatch, ended, lifeline):
+    now = iter(range(100))
+    monkeypatch.setattr("rni.runs.engine._saves", lambda: True)
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with pytest.raises(Ended):
+        _end_with(lifeline)
+
+
+def test_only_a_run_is_worth_waiting_for():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a worker
     try:
-        _end_with(theirs)
+        assert not _saves()
+        with held_interrupt():
+            assert _saves()
     finally:
         signal.signal(signal.SIGINT, before)
-    assert done == wanted
+
+
+def test_a_worker_that_others_end_still_saves_its_run(tmp_path, monkeypatch):
+    """Ctrl-C reaches all workers; the pool ends the others by SIGTERM as soon as one of them is gone."""
+    specification = Specification.parse(RUN)
+    kept = tmp_path / "run.checkpoint"
+
+    def stop(step, *_):
+        if step == 1:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(specification, callbacks=[stop], checkpoint=kept)
+    assert kept.exists()
+
+
+def test_a_worker_that_is_no_longer_wanted_saves_its_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("rni.interrupt.no_longer_wanted.is_set", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        run(Specification.parse(RUN), checkpoint=tmp_path / "run.checkpoint")
+    assert (tmp_path / "run.checkpoint").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_finished_when_ctrl_c_comes_is_kept(tmp_path, monkeypatch, number):
+    from rni.runs import store
+
+    def write(*parts):
+        signal.raise_signal(number)
+        return whole(*parts)
+
+    whole = store._write
+    monkeypatch.setattr(store, "_write", write)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            store.Store(tmp_path).compute(Specification.parse(RUN))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert store.Store(tmp_path).get(Specification.parse(RUN)) is not None
+
+
+def test_workers_start_without_an_ear_for_ctrl_c():
+    """Python has a traceback for one that comes while it starts."""
+    with local(1) as executor:
+        executor.submit(os.getpid).result()
+        masks = [executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()]
+        assert executor.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+    assert masks == [signal.pthread_sigmask(signal.SIG_BLOCK, [])] == [set()]
+
+
+def test_a_command_ends_soon_after_ctrl_c_whatever_it_computes():
+    """A product of matrices that Python waits for: here a lock that no signal opens."""
+    script = """
+import ctypes, os, signal, sys
+from rni.cli.ending import end_at_once
+
+def main():
+    print("begun", flush=True)
+    libc = ctypes.CDLL(None)
+    while True:
+        libc.usleep(100_000_000)  # called without Python's lock, and again if a signal ends it: no bytecode is run
+
+signal.signal(signal.SIGINT, lambda *_: None)
+end_at_once(main)
+"""
+    command = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stdout.readline() == "begun\n"
+    command.send_signal(signal.SIGINT)
+    said = command.communicate()[1].splitlines()
+    assert said[0] == "rni: interrupted; ends within a second"
+    assert said[1] == "rni: ended in a long step; what was written before is whole"
+    assert command.returncode == 130
+
+
+def test_a_command_leaves_with_its_code_and_what_is_due_at_the_exit():
+    script = "import atexit; atexit.register(print, 'due'); from rni.cli.ending import end_at_once; end_at_once(%s)"
+    for main, code in (("lambda: None", 0), ("lambda: exit(3)", 3), ("lambda: exit('no')", 1)):
+        done = subprocess.run([sys.executable, "-c", script % main], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (code, "due\n")
 
 
 def test_going_on_from_a_checkpoint_is_announced(rni_command, config, tmp_path):

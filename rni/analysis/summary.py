@@ -22,13 +22,13 @@ from rni.analysis.rest import from_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.samples import given_inputs, require_independent, require_steps
 from rni.analysis.verdict import TOLERANCE, forgotten, judge, named, time_constant
-from rni.errors import InputError
+from rni.errors import InputError, require_whole
 from rni.exchange.foreign import Foreign, Reading, interpret
 from rni.exchange.recording import Recording
 from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import bursts, white_noise
 from rni.network import Network
-from rni.task import Integration
+from rni.task import Integration, require_integration
 from rni.weights import Dale, svd
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
@@ -101,6 +101,9 @@ def analyze(
     >>> rni.analyze(net).verdict.kind
     'integrates'
     """
+    require_whole("seed", seed, 0)
+    if task is not None:
+        require_integration(task)
     if decays is not None or scales is not None:
         if task is not None or decays is None:
             raise InputError(

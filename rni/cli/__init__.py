@@ -10,6 +10,7 @@ import typer
 
 from rni.atomic import OF_THE_SYSTEM, said
 from rni.cli import analyze, cite, design, explore, export, reproduce, runs, simulate, sweep, theory, train
+from rni.cli.ending import end_at_once
 from rni.cli.fields import WithFields
 from rni.cli.usage import Commands
 from rni.errors import Diverged, InputError
@@ -50,6 +51,11 @@ def _(
     ] = False,
 ) -> None:
     pass
+
+
+def command() -> None:
+    """`rni`, as a process of its own."""
+    end_at_once(main)
 
 
 def main() -> None:

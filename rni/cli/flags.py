@@ -1,5 +1,8 @@
 """The flags that several commands share."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,3 +35,16 @@ def given(context: typer.Context) -> set[str]:
     """The names of the options that are on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+@contextmanager
+def saying_what_is_kept(store: Path | None) -> Iterator[None]:
+    """Say at Ctrl-C where the runs are, before the workers have saved theirs: they take a moment."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from rni.runs.store import Store
+
+        kept = f"finished runs, and those begun as they were last saved, are kept in {Store(store).root}"
+        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr, flush=True)
+        raise typer.Exit(130) from None

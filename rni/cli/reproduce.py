@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rni.cli.flags import Scheduler, Store, Workers, require_one_engine
+from rni.cli.flags import Scheduler, Store, Workers, require_one_engine, saying_what_is_kept
 from rni.errors import InputError, nearest
 
 
@@ -39,16 +39,10 @@ def reproduce(
 
     from rni.paper.claims import tally
     from rni.paper.reproduce import chosen_figures, reproduce
-    from rni.runs import store as runs
     from rni.runs.engine import cluster, local
 
-    with cluster(scheduler) if scheduler else local(workers) as executor:
-        try:
-            outcomes, page = reproduce(chosen_figures(ids or []), PROFILES[profile], out, executor, store)
-        except KeyboardInterrupt:  # said at once: the workers take a moment to save what they have
-            kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
-            print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
-            raise typer.Exit(130) from None
+    with cluster(scheduler) if scheduler else local(workers) as executor, saying_what_is_kept(store):
+        outcomes, page = reproduce(chosen_figures(ids or []), PROFILES[profile], out, executor, store)
     for outcome in outcomes:
         for claim in outcome.claims:
             print(f"{claim.verdict:<27} {claim.id}")

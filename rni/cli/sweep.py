@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rni.cli.files import require_kind
-from rni.cli.flags import Scheduler, Store, Workers, require_one_engine
+from rni.cli.flags import Scheduler, Store, Workers, require_one_engine, saying_what_is_kept
 from rni.errors import InputError
 
 Fields = Annotated[list[str] | None, typer.Option(metavar="FIELD=VALUES", help="A field's values; again for others.")]
@@ -58,19 +58,13 @@ def sweep(
     require_writable_folder(out)
 
     from rni.pages.sweep import write
-    from rni.runs import store as runs
     from rni.runs.sweeping import carry_out, executor_of
     from rni.runs.tensorboard import TensorBoard
 
     options = {} if tensorboard is None else {"watching": TensorBoard(tensorboard)}
     most = sys.maxsize if yes else MOST
-    try:
-        with executor_of(workers, scheduler) as executor:
-            table = carry_out(plan, raw, executor, store, most=most, **options)
-    except KeyboardInterrupt:
-        kept = f"finished runs, and those begun as far as they are, are kept in {runs.Store(store).root}"
-        print(f"rni: interrupted; {kept}: the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with executor_of(workers, scheduler) as executor, saying_what_is_kept(store):
+        table = carry_out(plan, raw, executor, store, most=most, **options)
     for note in table.notes:
         print(note)
     print(f"wrote {', '.join(map(str, write(table, plan, out, base.name)))}: {len(table)} runs")

@@ -33,7 +33,7 @@ from torch import Tensor
 from rni.activation import HOMOGENEOUS
 from rni.designs.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
 from rni.errors import InputError
-from rni.network import Network
+from rni.network import Network, require_network
 from rni.weights import svd
 
 RANK_TOLERANCE = 1e-9
@@ -132,6 +132,7 @@ class Coordinates(NamedTuple):
 
 def coordinates(net: Network) -> Coordinates:
     """The factors of a W of rank D; another rank is refused."""
+    require_network(net)
     for name, values in net.named_parameters():
         if not bool(torch.isfinite(values).all()):
             raise InputError(f"network: {name} has NaN or infinite values; allowed: finite numbers")

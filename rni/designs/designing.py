@@ -23,7 +23,7 @@ from rni.inputs import bursts, white_noise
 from rni.losses.proxy import largest_coordinates
 from rni.network import Network
 from rni.streams import stream
-from rni.task import Integration
+from rni.task import Integration, require_integration
 from rni.threads import threads
 from rni.weights import LowRank, svd
 
@@ -115,6 +115,7 @@ def design(
     rni.errors.InputError: neurons: no exact solution found for 5 of them; allowed: more neurons, ...
     """
     begun = time.perf_counter()
+    require_integration(task)
     if any(decay == 0 for decay in task.decays) or any(scale == 0 for scale in task.scales):
         raise InputError(f"task: decays {task.decays}, scales {task.scales}; allowed in a design: none of them 0")
     if type(neurons) is not int or neurons < task.channels:

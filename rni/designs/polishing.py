@@ -18,7 +18,7 @@ from rni.designs.currents import least_norm
 from rni.designs.relu import currents_on_axes, right_conditions
 from rni.errors import InputError
 from rni.inputs import white_noise
-from rni.network import Network
+from rni.network import Network, require_network
 from rni.streams import stream
 from rni.theory.capacity import least_neurons
 from rni.weights import LowRank
@@ -98,6 +98,7 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
     >>> polished.before[0] > 1e-4, polished.after[0] < 1e-9
     (True, True)
     """
+    require_network(net)
     if net.f.name not in HOMOGENEOUS:
         raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' or 'relu', which can be exact")
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rni import weights
 from rni.activation import ACTIVATIONS, Activation, make
-from rni.errors import InputError, nearest
+from rni.errors import InputError, nearest, path_of
 from rni.exchange.formats import SUPPORTED, Found, recognise
 from rni.exchange.layers import TIMES
 from rni.exchange.loading import Loaded, load_tensors
@@ -71,10 +71,18 @@ def interpret(
 
     `activation` and what else is in `reading` is for what does not say; modules and networks have their own.
     """
+    for name in reading:
+        if name not in Reading.__annotations__:
+            known = ("task", "decays", "scales", "inputs", "activation", "seed", *Reading.__annotations__)
+            raise InputError(f"{name}: no such option; allowed: {', '.join(known)}{nearest(name, known)}")
     given: dict[str, Any] = {key: value for key, value in reading.items() if value is not None}
     if activation is not None:
         given["activation"] = activation
     if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
+        rnn, readout = thing
+        if getattr(rnn, "hidden_size", None) != (read := getattr(readout, "in_features", None)):
+            reads = f"{type(readout).__name__} of {read} neurons beside {type(rnn).__name__}"
+            raise InputError(f"readout: {reads}; allowed: (RNN, Linear), of as many neurons")
         thing = nn.ModuleList(thing)
     if isinstance(thing, Recording) and given:
         raise InputError(f"{', '.join(given)}: given for a recording; allowed: none")
@@ -90,14 +98,14 @@ def interpret(
     if isinstance(thing, Mapping):
         return from_tensors(thing, given)
     raise InputError(
-        f"{type(thing).__name__}: can't be analysed; allowed: a Network, a torch.nn.RNN, (RNN, Linear), a state dict, "
-        "a dict of arrays, or a list of Keras's weights"
+        f"{type(thing).__name__}: can't be analysed; allowed: a Network (of a file: rni.load(path)), a torch.nn.RNN, "
+        "(RNN, Linear), a state dict, a dict of arrays, or a list of Keras's weights"
     )
 
 
 def read(path: str | Path, activation: str | None = None, **reading: Unpack[Reading]) -> VanillaRNN | Recording:
     """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz, .mat)."""
-    path = Path(path)
+    path = path_of(path)
     require_file(path)
     loaded = load_tensors(path)
     if loaded is None:

@@ -18,16 +18,18 @@ import torch
 from torch import Tensor
 
 from rni.activation import ACTIVATIONS, Activation, at, make, place
+from rni.atomic import require_folder
 from rni.atomic import write_atomically as write_atomically
-from rni.errors import InputError
+from rni.errors import InputError, path_of
 from rni.losses import LOSSES
-from rni.network import Network
+from rni.network import Network, require_network
 from rni.task import Integration
 from rni.tensors import read_tensors, real, write_tensors
 from rni.weights import from_tensors
 
 FORMAT = "rni-network/3"
 FIRST = "rni-network/1"  # its specification has the fields of all losses side by side
+FOREIGN = (".pt", ".pth", ".npz", ".npy", ".mat", ".onnx", ".h5", ".pkl", ".toml")  # endings of other kinds of files
 READABLE = (FIRST, "rni-network/2", FORMAT)  # the second has no leak
 
 
@@ -41,6 +43,10 @@ def save(
     >>> torch.equal(rni.load("integrator.safetensors").encoders, net.encoders)
     True
     """
+    require_network(net)
+    if (path := path_of(path)).suffix in FOREIGN:
+        raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .safetensors (other kinds: `rni export`)")
+    require_folder(path.parent)
     known = net.f.name in ACTIVATIONS.parts
     tensors = network_tensors(net)
     if losses is not None:
@@ -59,7 +65,7 @@ def save(
         "scales": net.task.scales,
         "specification": specification,
     }
-    write_tensors(Path(path), tensors, header)
+    write_tensors(path, tensors, header)
 
 
 def network_tensors(net: Network) -> dict[str, Tensor]:
@@ -104,7 +110,9 @@ def read(path: str | Path, allow: Collection[str] = ()) -> NetworkFile:
     >>> network.neurons, specification, losses
     (40, None, [0.5, 0.1])
     """
-    path = Path(path)
+    path = path_of(path)
+    if isinstance(allow, str):
+        raise InputError(f"allow: {allow!r}; allowed: a list of places of activations, ['MODULE:NAME']")
     tensors, header = read_tensors(path)
     if header.get("format") not in READABLE:
         raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")

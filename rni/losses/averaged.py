@@ -16,7 +16,7 @@ from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
 from rni.losses.gradient import Gradient, Trained, require_task, trained_parts
 from rni.network import Network
 from rni.part import Numbers, require
-from rni.task import Integration
+from rni.task import Integration, require_integration
 from rni.theory.moments import input_correlation, moments, target_moments
 
 
@@ -57,6 +57,7 @@ class AveragedLoss(SequenceLoss):
     noisy = False
 
     def __post_init__(self):
+        require_integration(self.task)
         require_whole("duration", self.duration, 1)
         given = self.covariance is not None
         chi = input_correlation(self.duration, self.task.channels, self.covariance) if given else None

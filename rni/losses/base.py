@@ -8,7 +8,7 @@ from torch import Generator, Tensor, nn
 
 from rni.errors import InputError
 from rni.losses.gradient import Gradient, Trained, trained_parts
-from rni.network import Network
+from rni.network import Network, require_network
 from rni.part import Choice, Family
 from rni.task import Integration
 
@@ -64,6 +64,7 @@ class Loss(ABC):
         raise InputError(f"learning_rate: left open, and {type(self).__name__} has none of its own; allowed: a number")
 
     def __call__(self, net: Network, inputs: Any = None) -> Tensor:
+        require_network(net)
         return self.value(net, self.draw(dtype=net.dtype) if inputs is None else inputs)
 
 

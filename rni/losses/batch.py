@@ -10,13 +10,13 @@ from pydantic import Field
 from torch import Generator, Tensor
 
 from rni import memory
-from rni.errors import InputError, require_one_of, require_whole
+from rni.errors import InputError, found, require_one_of, require_whole
 from rni.inputs import correlated_noise, white_noise
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss, Sampling
-from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
+from rni.losses.gradient import Gradient, Trained, own_inputs, require_takes, require_task, trained_parts
 from rni.network import Network
-from rni.task import Integration
+from rni.task import Integration, require_integration
 from rni.theory.moments import full_covariance
 
 BATCH = 32
@@ -47,9 +47,12 @@ class BatchLoss(SequenceLoss):
     sampling: Sampling = "even"
 
     def __post_init__(self):
+        require_integration(self.task)
         require_whole("duration", self.duration, 1)
         require_whole("batch", self.batch, 1)
         require_one_of("sampling", self.sampling, get_args(Sampling))
+        if self.inputs is not None:
+            require_takes("inputs", self.inputs, "batch", "duration", "channels", "generator")
         if self.covariance is not None:
             full_covariance(self.duration, self.task.channels, self.covariance)
             if self.inputs is not None:
@@ -58,9 +61,15 @@ class BatchLoss(SequenceLoss):
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Fresh inputs, (batch, duration, channels)."""
         if self.inputs is not None:
-            drawn = torch.as_tensor(self.inputs(self.batch, self.duration, self.task.channels, generator))
+            given = self.inputs(self.batch, self.duration, self.task.channels, generator)
+            try:
+                drawn = torch.as_tensor(given)
+            except (TypeError, ValueError, RuntimeError):
+                raise InputError(f"inputs: {found(given)}; allowed: a function whose value is a tensor") from None
             if drawn.shape != (shape := (self.batch, self.duration, self.task.channels)):
                 raise InputError(f"inputs: shape {tuple(drawn.shape)}; allowed: {shape}, (batch, duration, channels)")
+            if not bool(drawn.isfinite().all()):
+                raise InputError("inputs: NaN or infinite values; allowed: a function whose values are finite")
             return drawn.to(dtype)
         even = self.sampling == "even"
         if self.covariance is None:

@@ -1,13 +1,14 @@
 """A gradient as the outer product that it is: cheap to keep, to apply and to append; and what a loss asks of a net."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor, nn
 
-from rni.errors import InputError, require_one_of
+from rni.errors import InputError, found, require_one_of
 from rni.network import Network
 from rni.task import Integration
 
@@ -61,6 +62,25 @@ def require_task(net: Network, task: Integration, leaky: bool = False) -> None:
         raise InputError(f"task: {task} of the loss, {net.task} of the network; allowed: the same")
     if net.leak != 1 and not leaky:
         raise InputError(f"leak: {net.leak:g}; allowed: 1, or the batch loss, or `net.undamped()` and its task")
+
+
+def require_takes(name: str, function: Any, *arguments: str) -> None:
+    """Refuse what is no function of these arguments, before it is called with them."""
+    allowed = f"a function of ({', '.join(arguments)})"
+    if not callable(function):
+        raise InputError(f"{name}: {found(function)}; allowed: {allowed}")
+    try:
+        signature = inspect.signature(function.forward if isinstance(function, nn.Module) else function)
+    except (TypeError, ValueError):  # of another language
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise InputError(f"{name}: {_called(function)}{signature}; allowed: {allowed}") from None
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def own_inputs(inputs: Tensor | np.ndarray, net: Network, *names: str) -> Tensor:

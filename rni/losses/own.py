@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from rni.errors import InputError
 from rni.losses.base import Loss
+from rni.losses.gradient import require_takes
 from rni.network import Network
 
 
@@ -27,6 +28,13 @@ class OwnLoss(Loss):
 
     function: Callable[..., Tensor]
     inputs: Callable[[Generator | None], Any] | None = None
+
+    def __post_init__(self):
+        if self.inputs is None:
+            require_takes("loss", self.function, "network")
+        else:
+            require_takes("loss", self.function, "network", "inputs")
+            require_takes("inputs", self.inputs, "generator")
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Any:
         """What the function gets beside the network, None where that is nothing."""

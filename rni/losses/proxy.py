@@ -20,7 +20,7 @@ from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, tra
 from rni.network import Network
 from rni.part import Numbers, require
 from rni.streams import points, shifted_points
-from rni.task import Integration
+from rni.task import Integration, require_integration
 
 POINTS = 64
 
@@ -64,11 +64,17 @@ class ProxyLoss(Loss):
     sampling: Sampling = "even"
 
     def __post_init__(self):
+        require_integration(self.task)
         require_one_of("sampling", self.sampling, get_args(Sampling))
         if self.fixed and self.sampling == "independent":
             raise InputError("sampling: 'independent'; allowed: 'even' for fixed points")
-        bounds = largest_coordinates(self.task) if self.bounds is None else tuple(self.bounds)
-        if len(bounds) != self.task.channels or not all(0 < bound < float("inf") for bound in bounds):
+        bounds = largest_coordinates(self.task) if self.bounds is None else self.bounds
+        try:
+            bounds = tuple(bounds)
+            valid = len(bounds) == self.task.channels and all(0 < bound < float("inf") for bound in bounds)
+        except TypeError:  # not a list, or not of numbers
+            valid = False
+        if not valid:
             raise InputError(f"bounds: {bounds}; allowed: {self.task.channels} positive numbers, one for each channel")
         require_whole("points", self.points, 1)
         if not 0 <= self.current_weight < float("inf"):
@@ -135,6 +141,7 @@ class ReLUProxyLoss(Loss):
     noisy = False
 
     def __post_init__(self):
+        require_integration(self.task)
         if self.task.channels != 1:
             raise InputError(f"task: {self.task.channels} channels; allowed: 1 for the exact ReLU proxy, or ProxyLoss")
 

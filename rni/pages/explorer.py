@@ -19,9 +19,9 @@ from rni import __version__
 from rni.activation import ACTIVATIONS, HOMOGENEOUS
 from rni.analysis.manifold import current_coordinates
 from rni.atomic import write_atomically
-from rni.errors import InputError
+from rni.errors import InputError, path_of
 from rni.inputs import bursts, white_noise
-from rni.network import Network
+from rni.network import Network, require_network
 from rni.pages.snapshots import Snapshot
 from rni.pages.template import sha256
 from rni.weights import SVD, Dale, LowRank, Weights, svd
@@ -47,7 +47,7 @@ def explore(
     >>> rni.explore(net, "integrator.html").name
     'integrator.html'
     """
-    path = Path(path)
+    path = path_of(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .html")
     write_atomically(path, page(net, name=name, snapshots=snapshots, losses=losses).encode())
@@ -79,6 +79,7 @@ def page(
 @torch.no_grad()
 def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], losses: Sequence[float]) -> dict[str, Any]:
     """Everything that the page needs to know, as plain data."""
+    require_network(net)
     if net.f.name not in ACTIVATIONS.parts:
         raise InputError(f"activation: {net.f!r}; allowed in a page: {', '.join(ACTIVATIONS.parts)}")
     modes, spectrum, whole = _modes(net.recurrent)

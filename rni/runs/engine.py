@@ -6,21 +6,23 @@ Anything else that can be pickled runs on the same executors by `executor.submit
 import logging
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from rni.atomic import said
-from rni.errors import Diverged, InputError
+from rni.errors import Diverged, InputError, require_whole
+from rni.interrupt import no_longer_wanted
 from rni.runs.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.store import Store
 from rni.threads import cores
@@ -37,6 +39,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB
 REACHED_WITHIN = 5.0  # seconds for a scheduler to answer
 GRACE = 5.0  # seconds for a worker to save what it computes when it is no longer wanted
 WINDOW = 256  # runs that are submitted and not finished: enough for as many workers
+BARREN = "the worker processes die before they begin a run; allowed in a script: below `if __name__ == '__main__':`"
 TRIES = 2  # of a run alone on a worker, after it was running when one died
 
 
@@ -100,7 +103,7 @@ def compute_all(
             suspects |= found
             barren += not found
         for key in left() - suspects:
-            settle(RunOutcome(key, given[key].label(), reason="the worker processes die before they begin a run"))
+            settle(RunOutcome(key, given[key].label(), reason=BARREN))
         for key in _longest_first(given, suspects):  # one at a time: the one that dies now is the one to blame
             for _ in range(TRIES):
                 if key in left():
@@ -154,8 +157,9 @@ def result(future: Future) -> Any:
 def local(workers: int | None = None) -> "LocalExecutor":
     """Processes of this machine, by default one for each core it may use; they stay from the first task to the last."""
     workers = cores() if workers is None else workers
-    if workers < 1:
-        raise InputError(f"workers: {workers}; allowed: 1 or more")
+    require_whole("workers", workers, 1)
+    if getattr(current_process(), "_inheriting", False):  # a worker, which reads the script that started it
+        sys.exit(1)
     return LocalExecutor(workers)
 
 
@@ -222,11 +226,15 @@ class LocalExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         with self._guard:
             try:
-                return self._pool.submit(fn, *args, **kwargs)
+                return self._submit(fn, *args, **kwargs)
             except BrokenExecutor:
                 self._end()
                 self._begin()
-                return self._pool.submit(fn, *args, **kwargs)
+                return self._submit(fn, *args, **kwargs)
+
+    def _submit(self, *task: Any, **options: Any) -> Future:
+        with _held_back(signal.SIGINT):  # the first task starts the workers, which begin with signals as they are here
+            return self._pool.submit(*task, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         with self._guard:
@@ -338,6 +346,7 @@ def _start_worker(lifeline: Connection) -> None:
     os.environ.update(dict.fromkeys(THREADS, "1"))
     # Ctrl-C reaches the whole process group: a training takes it as the wish to save and stop, an idle worker waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _mask("SIG_UNBLOCK", signal.SIGINT)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     import torch
 
@@ -347,7 +356,31 @@ def _start_worker(lifeline: Connection) -> None:
 def _end_with(lifeline: Connection) -> None:
     with suppress(EOFError, OSError):
         lifeline.recv_bytes()
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a training, which saves what it has
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(GRACE)
+    no_longer_wanted.set()
+    begun = time.monotonic()
+    while _saves() and time.monotonic() - begun < GRACE:
+        time.sleep(0.01)
     os._exit(1)
+
+
+def _saves() -> bool:
+    """Whether the process is at a run, of which it saves what it has."""
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+@contextmanager
+def _held_back(number: signal.Signals) -> Iterator[None]:
+    """Hold a signal back for a moment, here and in the processes that are started."""
+    before = _mask("SIG_BLOCK", number)
+    try:
+        yield
+    finally:
+        if number not in before:
+            _mask("SIG_UNBLOCK", number)
+
+
+def _mask(how: str, number: signal.Signals) -> set[Any]:
+    """What was held back before."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return set()
+    return signal.pthread_sigmask(getattr(signal, how), {number})

@@ -8,7 +8,7 @@ from typing import Any
 from rni.designs import design
 from rni.losses import AveragedLoss, Loss, ReLUProxyLoss
 from rni.network import Network
-from rni.runs.specification import Specification
+from rni.runs.specification import Specification, require_specification
 from rni.threads import threads
 from rni.training import Checkpoint, train_reduced, train_two_points
 from rni.training import train as descend
@@ -35,6 +35,7 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
     >>> len(result.losses), result.losses[-1] < result.losses[0]
     (100, True)
     """
+    require_specification(specification)
     specification.require_memory()
     if specification.kind == "design":
         return Result(specification, _design(specification), [])

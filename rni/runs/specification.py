@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from torch import Generator
 
 from rni.activation import ACTIVATIONS, ActivationPart
-from rni.errors import InputError, nearest
+from rni.errors import InputError, nearest, path_of, require_is
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
 from rni.network import Network
 from rni.part import Numbers, Part, Positive, require, shown
@@ -209,8 +209,9 @@ class Specification(Part):
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The plain data of a configuration file."""
+    path = path_of(path)
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             content = file.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise ValueError(f"more than {LARGEST} bytes")
@@ -266,6 +267,12 @@ def place(name: str) -> tuple[str, ...]:
     known = [field for names in fields().values() for field in names]
     likely = nearest(name.rpartition(".")[2], known) or nearest(section, fields())
     raise InputError(f"{name}: no such field; allowed: {', '.join(known)}{likely}")
+
+
+def require_specification(specification: Any) -> None:
+    """Refuse a file's name, a table, a network."""
+    allowed = "a Specification, as rni.Specification.from_toml(path) or .parse(table) makes"
+    require_is("specification", specification, Specification, allowed)
 
 
 def _has_huge_numbers(raw: Any) -> bool:

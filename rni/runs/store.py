@@ -25,6 +25,7 @@ from platformdirs import user_cache_path
 
 from rni.atomic import me, remove_left_over, require_folder, said, write_quickly
 from rni.errors import Diverged, InputError
+from rni.interrupt import held_interrupt
 from rni.runs.label import label
 
 try:
@@ -173,7 +174,8 @@ class Store:
             log.warning("%s; the run begins afresh", error)
             checkpoint.unlink(missing_ok=True)
             result = run(specification, callbacks=callbacks, checkpoint=checkpoint)
-        stored = _write(path, result)
+        with held_interrupt():  # what is finished is kept
+            stored = _write(path, result)
         checkpoint.unlink(missing_ok=True)
         return stored
 

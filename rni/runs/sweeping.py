@@ -13,7 +13,7 @@ from rni.runs.engine import Here, cluster, compute_all, local
 from rni.runs.execution import Result
 from rni.runs.measures import Measuring, columns, sources
 from rni.runs.progress import runs_progress
-from rni.runs.specification import Specification
+from rni.runs.specification import Specification, require_specification
 from rni.runs.store import Store
 from rni.runs.sweep import MOST, Range, Run, Sweep
 from rni.runs.table import Row, Table
@@ -93,7 +93,9 @@ def run_all(
     >>> [len(result.losses) for result in results]
     [50, 50]
     """
-    given = list(specifications)
+    given = [specifications] if isinstance(specifications, Specification) else list(specifications)
+    for specification in given:
+        require_specification(specification)
     place = Store(store)
     with executor_of(workers, scheduler) as executor, runs_progress(given, place.root) as on_event:
         outcomes = compute_all(given, place.root, executor, on_event)

@@ -61,5 +61,5 @@ def full_covariance(duration: int, channels: int, covariance: Tensor | None = No
     flat = full.reshape(duration * channels, -1)
     lopsided = not (flat - flat.T).abs().max() <= 1e-8 * flat.abs().max()  # NaN is, too
     if lopsided or torch.linalg.eigvalsh(flat).min() < -1e-10 * flat.diagonal().sum():
-        raise InputError("covariance: must be symmetric and without negative eigenvalues")
+        raise InputError("covariance: not symmetric, or with negative eigenvalues; allowed: that of any signals")
     return full

@@ -1,12 +1,7 @@
 """Checkpoints: what a killed training needs to go on to the same bits."""
 
 import json
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,32 +64,6 @@ class Checkpoint:
             raise InputError(
                 f"{self.path}: damaged ({error}); allowed: a whole one; remove it to start afresh"
             ) from None
-
-
-@contextmanager
-def held_interrupt(*, hold: bool) -> Iterator[Callable[[], bool]]:
-    """Hold Ctrl-C and SIGTERM back until the step is whole, so that what is saved can go on to the same bits.
-
-    Ask if one came. A second one does not wait: the step may be long.
-    """
-    if not hold or threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    came: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        came.append(number)
-        if len(came) > 1:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(came)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if came and sys.exc_info()[0] is not KeyboardInterrupt:  # nobody asked any more
-            signal.raise_signal(came[0])
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

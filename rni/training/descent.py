@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from rni.errors import Diverged, InputError, require_one_of, require_whole
+from rni.errors import Diverged, InputError, found, require_is, require_one_of, require_whole
+from rni.interrupt import held_interrupt
 from rni.losses import Gradient, Loss, OwnLoss, Schedule, Trained
 from rni.losses.gradient import trained_parts
-from rni.network import Network
-from rni.training.checkpoint import Checkpoint, held_interrupt
+from rni.network import Network, require_network
+from rni.streams import require_generator
+from rni.training.checkpoint import Checkpoint
 from rni.training.optimizers import Optimizer, make
 
 Callback = Callable[[int, float, Network], None]
@@ -64,6 +66,11 @@ def train(
     >>> losses[-1] < 1e-2 * losses[0]
     True
     """
+    require_network(net)
+    require_generator(generator)
+    require_is("checkpoint", checkpoint, (Checkpoint, type(None)), "rni.training.Checkpoint(Path(...))")
+    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+        raise InputError(f"callbacks: {callbacks!r}; allowed: a list of functions of (step, loss, network)")
     optimizer, loss = make(optimizer), _loss(loss)
     learning_rate, schedule = rate_and_schedule(net, optimizer, loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
@@ -94,8 +101,8 @@ def train(
 
 
 def _loss(loss: Loss | Callable[[Network], Tensor]) -> Loss:
-    if not callable(loss):  # a Loss is, too
-        raise InputError(f"loss: {loss!r}; allowed: a loss of rni.losses, or a function of the network")
+    if isinstance(loss, type) or not callable(loss):  # a Loss is callable, too
+        raise InputError(f"loss: {found(loss)}; allowed: a loss of rni.losses, or a function of the network")
     return loss if isinstance(loss, Loss) else OwnLoss(loss)
 
 

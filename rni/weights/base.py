@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Generator, Tensor, nn
 
-from rni.errors import InputError
+from rni.errors import InputError, found
 from rni.part import Choice, Family
 
 
@@ -126,5 +126,6 @@ def from_tensors(tensors: Mapping[str, Tensor]) -> Weights:
 
 def check_dtype(name: str, values: Tensor) -> None:
     """Refuse whole numbers and the like, which nothing can be trained in."""
-    if not values.is_floating_point():
-        raise InputError(f"{name}: {values.dtype}; allowed: floating-point numbers, torch.float32 or torch.float64")
+    if not isinstance(values, Tensor) or not values.is_floating_point():
+        given = str(values.dtype) if isinstance(values, Tensor) else found(values)
+        raise InputError(f"{name}: {given}; allowed: a tensor of floating-point numbers, float32 or float64")

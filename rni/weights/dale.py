@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from rni.errors import InputError
+from rni.errors import InputError, require_is
 from rni.weights.base import WEIGHTS, Weights
 from rni.weights.dense import Dense, FullPart, random_matrix
 
@@ -25,6 +25,7 @@ class Dale(Dense):
 
     def __init__(self, value: Tensor, signs: Tensor):
         super().__init__(value)
+        require_is("signs", signs, Tensor, f"a tensor ({self.neurons},), each +1 or -1")
         if signs.shape != (self.neurons,) or not bool((signs.abs() == 1).all()):
             raise InputError(f"signs: shape {tuple(signs.shape)}; allowed: ({self.neurons},), each +1 or -1")
         self.register_buffer("signs", signs.to(value.dtype))

@@ -8,7 +8,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from rni import memory
-from rni.errors import InputError
+from rni.errors import InputError, require_whole
+from rni.streams import require_generator
 from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 
 # states, up to which a product is a third faster the other way round by MKL's code for AVX2, slower by AVX-512's
@@ -27,9 +28,9 @@ class Dense(Weights):
 
     def __init__(self, value: Tensor):
         super().__init__()
+        check_dtype("recurrent", value)
         if value.ndim != 2 or value.shape[0] != value.shape[1] or not len(value):
             raise InputError(f"recurrent: shape {tuple(value.shape)}; allowed: (neurons, neurons)")
-        check_dtype("recurrent", value)
         # row by row in memory, however it came: optimisers read it with gradients of that order
         self.value = nn.Parameter(value.detach().clone(memory_format=torch.contiguous_format))
         self.neurons = len(value)
@@ -93,6 +94,10 @@ def random_matrix(
     >>> round(torch.linalg.eigvals(w).abs().max().item(), 6)
     0.9
     """
+    require_whole("neurons", neurons, 1)
+    require_generator(generator)
+    if not isinstance(radius, int | float) or not 0 <= radius < torch.inf:
+        raise InputError(f"radius: {radius!r}; allowed: 0 or more")
     if radius == 0:
         return torch.zeros(neurons, neurons, dtype=torch.float64)
     value = torch.randn(neurons, neurons, generator=generator, dtype=torch.float64)

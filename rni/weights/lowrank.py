@@ -31,6 +31,8 @@ class LowRank(Weights):
 
     def __init__(self, left: Tensor, right: Tensor, tolerance: float = 1e-8, room: int = 32):
         super().__init__()
+        for name, factor in (("recurrent_left", left), ("recurrent_right", right)):
+            check_dtype(name, factor)
         if left.ndim != 2 or left.shape != right.shape or not len(left):
             raise InputError(
                 f"recurrent_left: shape {tuple(left.shape)}, recurrent_right: shape {tuple(right.shape)}; "
@@ -38,7 +40,6 @@ class LowRank(Weights):
             )
         if left.dtype != right.dtype:
             raise InputError(f"recurrent_left, recurrent_right: {left.dtype}, {right.dtype}; allowed: the same of both")
-        check_dtype("recurrent_left", left)
         if not (0 <= tolerance < 1 and 0 <= room < float("inf")):
             raise InputError(f"tolerance, room: {tolerance}, {room}; allowed: from 0 to below 1, and from 0")
         # each column in one piece of memory, in which products with few states are fastest

@@ -15,7 +15,7 @@ from told import there
 
 from rni import InputError, Specification
 from rni.runs import engine, progress
-from rni.runs.engine import RunOutcome, cluster, compute_all, local
+from rni.runs.engine import BARREN, RunOutcome, cluster, compute_all, local
 from rni.runs.progress import remove_stale, reported, runs_progress, statuses
 from rni.runs.specification import EXPECTED
 from rni.runs.store import Store
@@ -143,7 +143,7 @@ def test_workers_that_never_start_are_a_reason_not_an_endless_wait(tmp_path):
             return future
 
     outcomes = compute_all(SEVERAL, tmp_path, Dead())
-    assert {outcome.reason for outcome in outcomes.values()} == {"the worker processes die before they begin a run"}
+    assert {outcome.reason for outcome in outcomes.values()} == {BARREN}
 
 
 def test_a_worker_that_does_not_see_our_folder_says_so_before_it_computes(tmp_path):
@@ -221,7 +221,7 @@ def test_a_command_interrupted_or_killed_takes_its_workers_with_it_and_they_save
 
 
 def test_wrong_numbers_of_workers_and_schedulers_that_do_not_answer_are_one_line(monkeypatch):
-    with pytest.raises(InputError, match="workers: 0; allowed: 1 or more"):
+    with pytest.raises(InputError, match="workers: 0; allowed: a whole number from 1 on"):
         local(0)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'rni\[cluster\]'"):
