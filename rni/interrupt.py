@@ -38,4 +38,5 @@ def held_interrupt(*, hold: bool = True) -> Iterator[Callable[[], bool]]:
         if not nested:
             at_hand.clear()
         if came and sys.exc_info()[0] is not KeyboardInterrupt:  # nobody asked any more
-            signal.raise_signal(came[0])
+            handler = before[came[0]]  # called, and not raised again: whoever counts signals would see two
+            handler(came[0], None) if callable(handler) else signal.raise_signal(came[0])

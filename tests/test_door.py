@@ -283,6 +283,48 @@ end_at_once(main)
     assert command.returncode == 130
 
 
+def test_a_step_that_will_be_saved_is_waited_for_but_not_after_ctrl_c_again():
+    script = """
+import select
+from rni.cli import ending
+from rni.interrupt import held_interrupt
+
+ending.AT_ONCE = ending.PATIENCE = 0.01
+
+def step():
+    with held_interrupt() as interrupted:
+        print("begun", flush=True)
+        while not interrupted() or %s:
+            select.select([], [], [], 0.3)
+        select.select([], [], [], 0.3)  # longer than there is patience
+        print("saved", flush=True)
+        raise KeyboardInterrupt
+
+def main():
+    try:
+        step()
+    except KeyboardInterrupt:
+        raise SystemExit(130)
+
+ending.end_at_once(main)
+"""
+    for forever, said in ((False, "saved\n"), (True, "")):
+        with subprocess.Popen(
+            [sys.executable, "-c", script % forever], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as command:
+            assert command.stdout is not None
+            assert command.stderr is not None
+            assert command.stdout.readline() == "begun\n"
+            command.send_signal(signal.SIGINT)
+            assert (
+                command.stderr.readline() == "rni: interrupted; ends as soon as the step is saved; Ctrl-C again: now\n"
+            )
+            if forever:
+                command.send_signal(signal.SIGINT)
+            assert command.stdout.read() == said
+        assert command.returncode == 130
+
+
 def test_a_command_leaves_with_its_code_and_what_is_due_at_the_exit():
     script = "import atexit; atexit.register(print, 'due'); from rni.cli.ending import end_at_once; end_at_once(%s)"
     for main, code in (("lambda: None", 0), ("lambda: exit(3)", 3), ("lambda: exit('no')", 1)):

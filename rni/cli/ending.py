@@ -56,9 +56,11 @@ def _end_after_ctrl_c(ours: socket.socket, theirs: socket.socket) -> None:
     if not _came(ours, AT_ONCE):
         soon = "as soon as the step is saved; Ctrl-C again: now" if at_hand.is_set() else "within a second"
         print(f"rni: interrupted; ends {soon}", file=sys.stderr, flush=True)
-        again = _came(ours, PATIENCE - AT_ONCE)
+        again, waited = _came(ours, PATIENCE - AT_ONCE), at_hand.is_set()
         while at_hand.is_set() and not again:
             again = _came(ours, 0.05)
+        if waited and not again:
+            _came(ours, PATIENCE)  # to say so
     del theirs  # open until now
     print("rni: ended in a long step; what was written before is whole", file=sys.stderr, flush=True)
     os._exit(130)
