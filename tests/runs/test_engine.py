@@ -180,7 +180,7 @@ def test_a_run_that_cannot_be_written_is_an_outcome_that_says_so_and_the_others_
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 if __name__ == "__main__":
     import test_engine
     import signal
@@ -192,7 +192,8 @@ if __name__ == "__main__":
 
 def start(tmp_path, workers):
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, tmp_path / "script.py", os.path.dirname(__file__), tmp_path / "runs", str(workers)]
+    here = Path(__file__).parent
+    command = [sys.executable, tmp_path / "script.py", f"{here}:{here.parent}", tmp_path / "runs", str(workers)]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
 
@@ -209,7 +210,8 @@ def test_a_command_interrupted_or_killed_takes_its_workers_with_it_and_they_save
     root = tmp_path / "runs"
     with start(tmp_path, count) as process:
         try:
-            until(lambda: len([s for s in statuses(root) if s.step]) == count)
+            until(lambda: process.poll() is not None or len([s for s in statuses(root) if s.step]) == count)
+            assert process.poll() is None
             workers = [int(status.worker.rpartition("-")[2]) for status in statuses(root)]
             process.send_signal(how)
             process.wait()
