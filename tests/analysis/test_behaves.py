@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rni.analysis import Memory, judge
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.flow import Flow
 from rni.analysis.stationary import FixedPoints, Mode, Point
@@ -97,6 +98,94 @@ def test_what_states_do_is_a_verdict_only_where_no_task_failed(found, dynamics, 
     assert ("as judged" in verdict.evidence) != taken
     runs_away = Verdict("none", "runs away")
     assert named(runs_away, dynamics, fitted=fitted) is runs_away
+
+
+NOISE, BURSTS = {200: (0.01, 0.02), 2000: (0.03, 0.04)}, {200: (0.05, 0.1), 2000: (0.06, 0.07)}
+KEEPS = Memory(older=0.7, integrals=0.9)
+
+
+@pytest.mark.parametrize(
+    ("errors", "memory", "options", "kind", "words"),
+    [
+        (
+            {"bursts": BURSTS},
+            KEEPS,
+            {},
+            "integrates",
+            "relative error 7 % at most, on bursts of 2000 steps; effect",
+        ),
+        ({"noise": NOISE, "bursts": BURSTS}, KEEPS, {}, "integrates", "7 % at most, on noise and bursts of 2000"),
+        ({"noise": BURSTS, "bursts": NOISE}, KEEPS, {}, "integrates", "7 % at most, on noise and bursts of 2000"),
+        ({"noise": NOISE}, KEEPS, {"linearity": 0.5, "largest": 12.0}, "integrates", "50 % linear in them, int"),
+        ({"noise": {200: (0.1,)}}, KEEPS, {}, "integrates", "relative error 10 % at most, on noise of 200 steps"),
+        (
+            {"noise": {200: (0.11,)}},
+            KEEPS,
+            {},
+            "none",
+            "relative error 11 % on noise of 200 steps; effective decays",
+        ),
+        (
+            {"a": NOISE, "b": {200: (0.2,), 2000: (0.0,)}},
+            KEEPS,
+            {},
+            "none",
+            "relative error 20 % on b of 200 steps",
+        ),
+        (
+            {"a": {200: (0.1,), 2000: (0.11,)}},
+            KEEPS,
+            {},
+            "integrates",
+            "within 10 % for 200 steps; relative error 11",
+        ),
+        ({"a": {200: (0.1,), 2000: (1.0,)}}, KEEPS, {"durations": (7, 5)}, "integrates", "10 % for 5 steps; rel"),
+        (
+            {"a": {200: (0.1,), 2000: (1.1,)}},
+            KEEPS,
+            {},
+            "none",
+            "integrates only to within 10 % for 200 steps; rel",
+        ),
+        ({"a": NOISE}, KEEPS, {"growth": 1e3}, "integrates", ""),
+        ({"a": NOISE}, KEEPS, {"growth": 1.1e3}, "none", "runs away, its outputs grow 1.1e+03-fold within 200 st"),
+        ({"a": NOISE}, KEEPS, {"silent": True}, "integrates", ""),
+        ({"a": {9: (0.2,)}}, KEEPS, {"silent": True}, "forgets", "silent"),
+        ({"a": {9: (0.2,)}}, Memory(0.1, 0.9), {}, "none", "relative error 20 % on a of 9 steps"),
+        (
+            {"a": {9: (0.2,)}},
+            Memory(0.09, 0.9),
+            {"recent": 4},
+            "forgets",
+            "9 % of what the inputs leave in its outputs is",
+        ),
+        ({"a": {9: (0.2,)}}, Memory(0.09, 0.9), {"recent": 4}, "forgets", "older than 4 steps"),
+        ({"a": {9: (0.2,)}}, Memory(1e-3, 0.9), {}, "forgets", "nothing of what the inputs leave"),
+        ({"a": {9: (0.2,)}}, Memory(2e-3, 0.9), {}, "forgets", "0.2 % of what the inputs leave"),
+        ({"a": NOISE}, Memory(0.7, 0.5), {"fitted": True}, "integrates", ""),
+        ({"a": NOISE}, Memory(0.7, 0.4), {"fitted": True}, "none", "but integrals are only 40 % of what is remembered"),
+        ({"a": NOISE}, Memory(0.7, 0.4), {}, "integrates", ""),
+        ({"a": {9: (0.2,)}}, Memory(0.7, 0.4), {}, "none", "relative error 20 %"),
+        ({"a": {9: (0.2,)}}, Memory(0.7, 0.5), {"fitted": True}, "none", "relative error 20 %"),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 9}, "integrates", ""),
+        (
+            {"a": NOISE},
+            KEEPS,
+            {"fitted": True, "recent": 10},
+            "none",
+            "70 % of what the inputs leave in its outputs",
+        ),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 10}, "none", "there is no integral of channel 2"),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 20}, "none", "there is no integral of channel 1, 2"),
+    ],
+)
+def test_each_verdict_begins_where_it_should(errors, memory, options, kind, words):
+    """Effective decays 0.95 and 0.9, with time constants of 19.5 and 9.5 steps."""
+    found = judge(errors, [0.95, 0.9], memory, **{"signals": "outputs", "fitted": False} | options)
+    assert found.kind == kind
+    assert words in found.evidence
+    if kind == "integrates":
+        assert "effective decays 0.95  0.9" in found.evidence
 
 
 def test_time_constants_and_what_is_forgotten():
