@@ -12,10 +12,13 @@ from rni.designs.axes import balanced, better_signs, split, turned_axes
 from rni.designs.bent import bent
 from rni.designs.certificate import _enclosure, _homogeneous_residuals, coordinates
 from rni.designs.currents import least_norm, preferred_currents
+from rni.designs.designing import _box, _check_activation, _fresh_points, _help, _visited, residuals
 from rni.designs.exact import linear_factors
 from rni.designs.extremes import _neighbours, box_points, linear_maxima, relu_maxima, searched_maxima, shared_axes_bound
+from rni.designs.polishing import _candidates
 from rni.designs.relu import (
     _all_sides,
+    _attempts,
     _balanced_many,
     nearest_nonnegative,
     populations,
@@ -23,6 +26,9 @@ from rni.designs.relu import (
     signed_strengths,
 )
 from rni.designs.smooth import RIDGE, _currents, _nodes, _right, largest_outputs, smooth_factors
+from rni.weights import LowRank
+
+AXES = [(1, 400, 1, 1), (3, 40, 3, 5), (3, 150, 9, 18), (3, 1000, 12, 125), (2, 24, 2, 4)]
 
 
 def normal(*shape, seed=0):
@@ -72,6 +78,8 @@ def test_no_sign_is_left_whose_turn_would_lessen_the_currents():
         other = turned.clone()
         other[j] *= -1
         assert size(other) >= size(turned) * (1 - 1e-5)
+    for unit in (1e-6, 1e6):
+        assert torch.equal(better_signs(unit * d, signed, own), turned)
 
 
 def test_neurons_that_no_output_reads_go_where_they_are_worth_most():
@@ -381,6 +389,85 @@ def test_the_conditions_on_m_are_those_of_the_text():
             [float(left[j].norm()) if own[j] == g else 0 for g in range(3)]
         )
     assert values.tolist() == [[4, 0], [0, 0.5], [1, 0], [0, 1], [0, 0], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(("channels", "neurons", "designed", "polished"), AXES)
+def test_how_many_axes_are_looked_for(channels, neurons, designed, polished, monkeypatch):
+    """About 4 (D + 1) neurons for each, up to 4 D of them; next to a trained network, half as many neurons."""
+    monkeypatch.setattr("rni.designs.relu.currents_on_axes", lambda d, aim, number, g: iter([number]))
+    monkeypatch.setattr("rni.designs.polishing.currents_on_axes", lambda d, aim, number, g: iter([(aim, number)]))
+    monkeypatch.setattr("rni.designs.polishing.right_conditions", lambda e, p, left, own: (own, p))
+    e, d, one = normal(neurons, channels), normal(neurons, channels, seed=1), torch.ones(channels).double()
+    assert next(_attempts(e, d, one, torch.Generator())) == designed
+    decays, gains = one / 2, torch.arange(1, channels + 1).double()
+    near, number, strengths = next(_candidates("relu", d, e, d, decays, gains, 0))
+    assert number == polished
+    torch.testing.assert_close(near, d)
+    torch.testing.assert_close(strengths, 2 * one)
+
+
+def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box():
+    made = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 60)
+    assert made.offset == (0, 0)
+    assert max(*made.output_residuals, *made.current_residuals) < 1e-12
+    box = torch.tensor([1.0, 5.0]).double()
+    z = _fresh_points(made.network, box, 0)
+    assert z.shape == (256, 2)
+    assert bool((z.abs().amax(0) <= box).all())
+    assert bool((z.abs().amax(0) > 0.95 * box).all())
+    assert bool((z.mean(0).abs() < 0.15 * box).all())
+
+
+@pytest.mark.parametrize("leak", [1.0, 0.5])
+def test_residuals_of_a_design_point_by_point(leak):
+    net = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 12, "linear", leak=leak).network
+    factors = net.recurrent.factors()
+    assert factors is not None
+    left, right = (part.detach() + 0.01 * normal(12, 2, seed=1) for part in factors)
+    off = rni.Network(net.task, net.encoders, net.decoders, LowRank(left, right), "linear", leak)
+    z, q = normal(30, 2), torch.tensor([0.3, -0.2]).double()
+    decays = torch.tensor([1 - 0.1 / leak, 1 - 0.2 / leak]).double()
+    h = (z + q) @ left.T
+    outputs, coordinates = h @ net.decoders.detach(), h @ right
+    wanted, kept = torch.tensor([1.8, 0.4]).double() / leak * z, decays * z + q
+    found = residuals(off, z, q)
+    assert found[0] == pytest.approx(((outputs - wanted).norm(dim=0) / wanted.norm(dim=0)).tolist())
+    assert found[1] == pytest.approx(((coordinates - kept).norm(dim=0) / (decays * z).norm(dim=0)).tolist())
+    x = normal(2, 9, 2, seed=2)
+    a, undamped = torch.zeros(2, 2).double(), []
+    for t in range(9):  # a <- (1 - leak) a + leak inner (a + x), where z = a + x
+        undamped.append(a + x[:, t])
+        a = (1 - leak) * a + leak * decays * (a + x[:, t])
+    torch.testing.assert_close(_visited(off, x), torch.stack(undamped, 1))
+
+
+def test_what_stands_between_a_network_and_its_integrals_is_told():
+    linear = rni.design(rni.Integration([0.9, 0.8], [2.0, -0.5]), 12, "linear").network
+    e, d = (part.detach().norm(dim=0) for part in (linear.encoders, linear.decoders))
+    low, high = sorted((torch.tensor([2.0, 0.5]) / d / e).tolist())
+    none, box = torch.zeros(2).double(), torch.tensor([2.0, 4.0]).double()
+    assert _help(linear, none, box, (1.0, 1.0)).endswith(f"{low:.2g} to {high:.2g}")
+    net = rni.Network(linear.task, linear.encoders, linear.decoders, linear.recurrent, "tanh")
+    assert "whose output is 0.2 of the largest" in _help(net, torch.tensor([0.4, 0.4]).double(), box, (1.0, 1.0))
+    text = _help(net, torch.tensor([0.19, -0.39]).double(), box, (0.1, 0.15))  # 10 x 0.1 > 5 x 0.15
+    assert text.startswith("smaller decays (0.9 adds up some 10 steps, each off by 1.0e-01), other bounds than 2,")
+    assert f"within the {float(linear.decoders.detach()[:, 0].abs().sum()):.3g} that" in text
+    assert "0.8 adds up some 5 steps, each off by 3.0e-01" in _help(net, none, box, (0.1, 0.3))
+
+
+def test_bounds_and_activations_that_no_design_can_have():
+    task = rni.Integration([0.9, 0.5])
+    torch.testing.assert_close(_box(task, None), torch.tensor([10.0, 2.0]).double())
+    assert _box(task, [3, 4]).tolist() == [3, 4]
+    for bounds in ([1.0], [1.0, 0.0], [1.0, math.inf], [1.0, -1.0]):
+        with pytest.raises(rni.InputError, match="allowed: 2 positive numbers"):
+            _box(task, bounds)
+    d = torch.tensor([[1.0, 0.5], [-1.0, -0.5]]).double()  # tanh gives up to 2 and 1
+    scaled = rni.Integration([0.9, 0.5], [1.0, -2.0])
+    _check_activation(activation.make("tanh"), scaled, d, torch.tensor([2.2, 0.99]).double())
+    for box, words in (([2.3, 0.9], "channel 1 up to 2.07; allowed: 2,"), ([2.2, 1.1], "channel 2 up to 1.1; al")):
+        with pytest.raises(rni.InputError, match=words):
+            _check_activation(activation.make("tanh"), scaled, d, torch.tensor(box).double())
 
 
 @pytest.mark.parametrize("strengths", [(0.5, 2.0), (1.0, 1.0)])

@@ -14,6 +14,7 @@ from rni.analysis.noisy import Noisy, noisy
 from rni.analysis.readout import _at_rest, _turned, fitted_readout, given_readout, offset_at_rest
 from rni.analysis.recorded import _fit, _held_out, _require_enough, examine_recording
 from rni.analysis.samples import given_inputs, require_steps, require_unit
+from rni.analysis.summary import _drive, _observed, _sampled, _tested, _tests
 from rni.exchange.recording import Recording
 from rni.weights import Dense
 
@@ -243,3 +244,54 @@ def test_what_noise_moves_outputs_by_is_known_of_a_linear_network():
     assert told.clause("none") == "noise of 0.1 moves its outputs by 12 % of their spread in 30 steps"
     assert told.clause("integrates").endswith("30 steps, relative error 50 % with it")
     assert "(12.34 %  – of their spread)" in str(told)
+
+
+@torch.no_grad()
+def test_errors_by_kind_and_duration_and_where_they_end_each_channel():
+    """Outputs are twice and -0.5 times the integrals, and 0.9 and 0.7 their decays: relative to a task of others."""
+    net, task = integrator(), Integration((0.9, 0.6), (2.05, -0.5))
+    noise, step = 0.1 * normal(3, 20, 2), 0.01 * torch.ones(1, 20, 2).double()
+    found = _tested(net, task, torch.tensor([False, False]), [("a", noise[:, :9]), ("a", noise), ("b", step)])
+    curves = {}
+    for kind, x in (("a", noise[:, :9]), ("a", noise), ("b", step)):
+        off, targets = (net.outputs(x) - task.targets(x)).square(), task.targets(x).square()
+        curves[kind] = (off.sum(0).cumsum(0) / targets.sum(0).cumsum(0)).sqrt()
+        assert found.errors[kind][x.shape[1]] == pytest.approx(curves[kind][-1].tolist())
+    torch.testing.assert_close(found.worst, torch.maximum(curves["a"], curves["b"]))
+    assert found.largest == pytest.approx(float(task.targets(noise).abs().max()))
+    within = {kind: int((torch.arange(1, 21) * (curve[:, 1] <= 0.1)).max()) for kind, curve in curves.items()}
+    assert found.durations == (20, min(within.values()))
+    assert found.limits == ("a", min(within, key=lambda kind: within[kind]))
+    absent = _tested(net, task, torch.tensor([True, False]), [("a", noise)])
+    assert math.isnan(absent.errors["a"][20][0])
+    assert absent.errors["a"][20][1] == found.errors["a"][20][1]
+
+
+@torch.no_grad()
+def test_what_is_observed_are_the_currents_and_activity_of_the_neurons_that_are_held():
+    net = integrator((0.9, 0.7, 0.5)[:2], form="current")
+    net = replace(net, f=activation.make("tanh"))
+    x, held = normal(5, 7, 2), torch.tensor([1])
+    currents, activity = _sampled(net, x, held)
+    states = net.run(x)
+    torch.testing.assert_close(activity, net.rate(states)[..., held])
+    torch.testing.assert_close(currents, states[..., held])  # v - b, where b = 0
+    seen = _observed(net, x, torch.arange(2), "inputs")
+    torch.testing.assert_close(seen.currents, states)
+    torch.testing.assert_close(seen.activity, net.rate(states))
+    assert seen.read.source == "given"
+    fitted = _observed(replace(net, decoders=None), x, torch.arange(2), "inputs")
+    torch.testing.assert_close(fitted.currents, states)
+    torch.testing.assert_close(fitted.activity, net.rate(states))
+    torch.testing.assert_close(fitted.read.signals, fitted.shape.coordinates(states, 2))
+
+
+def test_as_many_trials_as_can_be_held_and_tests_of_both_kinds_and_durations():
+    trials = {neurons: len(_drive(64, 1, torch.arange(neurons), 0)) for neurons in (10, 1000, 2000, 100_000)}
+    assert trials == {10: 64, 1000: 64, 2000: 32, 100_000: 16}
+    shapes = [(kind, tuple(x.shape)) for kind, x in _tests(3, None, torch.Generator())]
+    assert shapes == [(kind, size) for kind in ("white noise", "bursts") for size in ((128, 200, 3), (16, 2000, 3))]
+    given = torch.ones(1, 2, 3)
+    ((kind, x),) = _tests(3, given, torch.Generator())
+    assert kind == "inputs"
+    assert x is given

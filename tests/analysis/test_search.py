@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from rni import VanillaRNN, activation
-from rni.analysis.behaviour import period, random, watch
+from rni.analysis.behaviour import _fastest, _fate, _nearest, _parts, _range, feedforward, period, random, watch
 from rni.analysis.latents import latent
 from rni.analysis.search import _by_gradients, _by_matrices, between, descend, distinct, polish, spaced, still_points
 from rni.analysis.stationary import Mode, _cosines, _eigenvalues, _sided, _spectrum, _stability, duration, find, times
 from rni.analysis.visited import settle
-from rni.weights import Dense
+from rni.weights import Dense, LowRank
 
 
 def normal(*shape, seed=0):
@@ -268,3 +268,69 @@ def test_few_neurons_and_uneven_weights_are_not_called_random():
     assert not random(with_w(torch.eye(200)), torch.cat([values[:-1], 1.2 * values[:1]]))
     assert not random(with_w(torch.eye(200)), torch.linspace(0, 1, 200))
     assert not random(with_w(torch.eye(200)), torch.zeros(200))
+
+
+def fate(w, last, f="tanh", leak=1.0, later=None, first=None):
+    """Of a network whose neurons act on themselves, at states (states, K), and 25 and 50 own times before."""
+    once = reduced(torch.atleast_2d(torch.as_tensor(w)), f, leak)
+    net = VanillaRNN(
+        Dense(torch.atleast_2d(torch.as_tensor(w)).double()), torch.ones(len(last[0]), 1), once.f, once.bias, leak=leak
+    )
+    last = torch.as_tensor(last).double()
+    later, first = (last if each is None else torch.as_tensor(each).double() for each in (later, first))
+    return _fate(once, find(net, once, first, last), first, later, last)
+
+
+def test_states_end_at_two_attractors():
+    root = float(settle(reduced([[1.6]]), torch.ones(1, 1).double())[-1, 0, 0])
+    ends = [[root]] * 6 + [[-root]] * 3 + [[0.0]]
+    found = fate([[1.6]], ends, first=torch.linspace(-2, 2, 10)[:, None])
+    assert found["attractors"] == (0.6, 0.3)
+    assert not found["graded"]
+    assert found["slow"] == found["grows"] == found["moving"] == 0
+
+
+def test_states_of_a_line_end_graded_and_of_a_cycle_go_on():
+    line = torch.stack([torch.linspace(-1, 1, 20), torch.zeros(20)], 1)
+    found = fate(torch.diag(torch.tensor([1.0, 0.5])), line, "linear")
+    assert found["graded"]
+    assert found["slow"] == 1
+    assert found["attractors"] == ()
+    angle = 0.3
+    turning = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    circle = normal(12, 2)
+    found = fate(turning, circle, "linear")
+    assert (found["moving"], found["grows"], found["chaotic"]) == (1, 0, False)
+    assert found["period"] == pytest.approx(2 * math.pi / angle, rel=1e-3)
+    assert found["lyapunov"] == pytest.approx(0, abs=1e-6)
+    grown = fate(1.01 * turning, circle, "linear")
+    assert (grown["grows"], grown["moving"], grown["period"]) == (1, 0, None)
+    for factor, moves in ((0.55, True), (0.45, False)):  # as fast as half of what they were 25 own times before
+        assert bool(fate(turning, circle, "linear", later=circle / factor)["moving"]) == moves
+
+
+def test_where_nothing_is_left_there_is_no_fate():
+    empty, once = torch.zeros(0, 1).double(), reduced([[0.5]])
+    assert _range(empty) == _fastest(once, empty) == 0
+    assert _range(torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])) == 5
+    assert _fastest(reduced([[0.5]], "linear", 0.5), torch.tensor([[4.0], [-8.0]]).double()) == 2
+    assert _parts(torch.tensor(each) == 1 for each in ([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0])) == (0.5, 0.75)
+    distance, which = _nearest(torch.tensor([[0.0], [3.5]]), torch.tensor([[1.0], [5.0]]), 9.0)
+    assert (distance.tolist(), which.tolist()) == ([1, 1.5], [0, 1])
+    assert _nearest(torch.tensor([[0.0], [3.0]]), torch.zeros(0, 1), 9.0)[0].tolist() == [9, 9]
+    several = torch.tensor([[0.0], [3.0], [4.0]])
+    assert _nearest(several, several, 9.0, itself=False)[0].tolist() == [3, 1, 1]
+    assert _nearest(several[:1], several[:1], 9.0, itself=False)[0].tolist() == [9]
+
+
+def test_a_chain_of_neurons_has_no_loop_and_a_ring_has_one():
+    chain = torch.diag(torch.ones(3), -1)
+    ring, diagonal = chain.clone(), chain.clone()
+    ring[0, 3], diagonal[0, 0] = 1, 1
+    for w, loops in ((chain, False), (ring, True), (diagonal, True), (torch.ones(4, 4), True)):
+        net = VanillaRNN(Dense(w), torch.ones(4, 1), activation.make("tanh"), torch.zeros(4))
+        assert feedforward(net) != loops
+    left, right = torch.tensor([[0.0], [1.0]]), torch.tensor([[1.0], [0.0]])
+    for factors, loops in (((left, right), False), ((left, left), True)):
+        net = VanillaRNN(LowRank(*factors), torch.ones(2, 1), activation.make("tanh"), torch.zeros(2))
+        assert feedforward(net) != loops
