@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from told import mistyped
 
 from rni.analysis import Memory, judge
 from rni.analysis.behaviour import Dynamics
@@ -18,7 +19,7 @@ NONE = np.zeros((0, 1))
 
 def states(*modes, dt=None, **more):
     """Of a network with a point for each of these (multiplier, time constant, period); states are gone by default."""
-    points = tuple(Point("attractor", 0.0, 1.0, (Mode(*mode, (), ()),)) for mode in modes)
+    points = tuple(Point("attractor", 0.0, 1.0, (Mode(mode[0], mode[1], mode[2], (), ()),)) for mode in modes)
     fixed = FixedPoints(points=points, found=len(points), spread=1.0, dt=dt, states=NONE, latent=NONE, eigenvalues=NONE)
     still = {"own_time": 1.0, "coordinates": 1, "fixed_points": fixed, "attractors": (), "graded": False, "slow": 0}
     still |= {"retained": (0.0, 0.0), "drift": 0.0, "leaves": 0.0, "grows": 0.0, "moving": 0.0, "chaotic": False}
@@ -204,7 +205,7 @@ def test_parts_as_people_read_them():
 
 
 def test_what_is_not_held_in_memory_is_told():
-    held, more = (SimpleNamespace(neurons=neurons) for neurons in (HELD, HELD + 1))
+    held, more = (mistyped(SimpleNamespace(neurons=neurons)) for neurons in (HELD, HELD + 1))
     assert list(_assumed(held, told=True)) == []
     assert list(_assumed(more, told=True)) == [f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"]
     assert len(list(_assumed(more, told=False))) == 2

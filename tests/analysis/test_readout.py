@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from told import there
 
 from rni import InputError, Integration, VanillaRNN, activation
 from rni.analysis import fit_integrals, principal
@@ -56,8 +57,7 @@ def test_a_given_readout_has_the_order_and_scale_of_the_integrals_and_no_constan
     assert own.notes == ("outputs at rest: 3  -4, taken away from the outputs before they are judged",)
     torch.testing.assert_close(own.net.outputs(x), Integration((0.9, 0.7), (2.0, -0.5)).targets(x))
     torch.testing.assert_close(own.signals.flatten(0, 1).std(0), torch.ones(2).double())
-    decoders, offset = net.decoders, torch.tensor([3.0, -4.0])
-    assert decoders is not None
+    decoders, offset = there(net.decoders), torch.tensor([3.0, -4.0])
     turned = given_readout(replace(net, decoders=decoders[:, [1, 0]], offset=offset), x)
     assert turned.scales == pytest.approx((2, -0.5), rel=1e-6)
     assert turned.offset == pytest.approx((-4, 3))
@@ -75,13 +75,12 @@ def test_a_readout_is_fitted_to_the_neurons_that_are_held():
     x = normal(8, 60, 2)
     activity = net.run(x)
     found = fitted_readout(net, x, activity, activity[..., [1]], torch.tensor([1]))
-    assert found.net.decoders is not None
     targets = Integration((0.9, 0.7)).targets(x).flatten(0, 1)
     wanted = np.linalg.lstsq(np.column_stack([np.ones(480), activity[..., 1].flatten()]), targets.numpy(), rcond=None)[
         0
     ]
-    np.testing.assert_allclose(found.net.decoders, [[0, 0], wanted[1]], atol=1e-6)
-    np.testing.assert_allclose(found.net.offset, wanted[0], atol=1e-6)
+    np.testing.assert_allclose(there(found.net.decoders), [[0, 0], wanted[1]], atol=1e-6)
+    np.testing.assert_allclose(there(found.net.offset), wanted[0], atol=1e-6)
     assert (found.source, found.notes) == ("fitted", ())
     other = replace(net, decoders=torch.ones(2, 1))
     assert fitted_readout(other, x, activity, activity, torch.arange(2)).notes == (
