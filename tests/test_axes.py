@@ -1,5 +1,6 @@
 """Exact ReLU designs down to the number of neurons below which there are none."""
 
+from itertools import combinations
 from math import ceil
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 import rni
 from rni import vectors
-from rni.designs.axes import balanced, better_signs, split, turned_axes
+from rni.designs.axes import _vertex, balanced, better_signs, split, turned_axes
 
 
 @pytest.mark.parametrize(("channels", "seed"), [(2, 0), (4, 2), (8, 0), (12, 1)])
@@ -45,6 +46,39 @@ def test_each_group_of_a_split_has_zero_in_its_hull(generator):
         assert rho is not None
         assert rho.min() >= 0
         assert (rho @ rows).norm() < 1e-13 * rho.norm()
+
+
+def around(rows):
+    """Whether three points of the plane have 0 between them."""
+    return bool((torch.linalg.solve(torch.cat([rows.T, torch.ones(1, 3)]), torch.eye(3)[2]) > 0).all())
+
+
+@pytest.mark.parametrize("neurons", [5, 6])
+def test_two_channels_are_split_at_six_neurons_wherever_they_can_be(neurons):
+    """Against all ways to make two threes of six."""
+    there = []
+    for seed in range(16):
+        generator = torch.Generator().manual_seed(seed)
+        d = vectors.independent(neurons, 2, generator).decoders.float()
+        halves = [(list(one), [j for j in range(6) if j not in one]) for one in combinations(range(6), 3)]
+        there.append(neurons == 6 and any(around(d[a]) and around(d[b]) for a, b in halves))
+        own = split(d.double(), d.double().abs(), generator)
+        assert (own is not None) == there[-1]
+        assert own is None or (around(d[own == 0]) and around(d[own == 1]))
+    assert neurons == 5 or 0 < sum(there) < 16
+
+
+def test_a_vertex_has_three_neurons_around_zero_of_those_that_are_worth_most(generator):
+    rows = torch.nn.functional.normalize(torch.randn(30, 2, generator=generator), dim=1)
+    worth = torch.full((30,), 0.01)
+    valued = next(list(three) for three in combinations(range(30), 3) if around(rows[list(three)]))
+    worth[valued] = 1
+    found = _vertex(rows.double().numpy(), worth.double().numpy())
+    assert found is not None
+    assert found.nonzero()[0].tolist() == valued
+    one_side = rows * rows[:, :1].sign()
+    assert _vertex(one_side.double().numpy(), worth.double().numpy()) is None
+    assert _vertex(one_side[:0].double().numpy(), worth[:0].double().numpy()) is None
 
 
 def test_balanced_is_a_projection(generator):

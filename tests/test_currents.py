@@ -8,12 +8,27 @@ import torch
 
 import rni
 from rni import activation, vectors
-from rni.designs.axes import better_signs, split, turned_axes
+from rni.designs.axes import balanced, better_signs, split, turned_axes
+from rni.designs.bent import bent
 from rni.designs.certificate import _enclosure, _homogeneous_residuals, coordinates
 from rni.designs.currents import least_norm, preferred_currents
-from rni.designs.extremes import linear_maxima
-from rni.designs.relu import populations, signed_strengths
-from rni.designs.smooth import _nodes, _right, largest_outputs
+from rni.designs.designing import _box, _check_activation, _fresh_points, _help, _visited, residuals
+from rni.designs.exact import linear_factors
+from rni.designs.extremes import _neighbours, box_points, linear_maxima, relu_maxima, searched_maxima, shared_axes_bound
+from rni.designs.polishing import _candidates
+from rni.designs.relu import (
+    _all_sides,
+    _attempts,
+    _balanced_many,
+    nearest_nonnegative,
+    populations,
+    right_conditions,
+    signed_strengths,
+)
+from rni.designs.smooth import RIDGE, _currents, _nodes, _right, largest_outputs, smooth_factors
+from rni.weights import LowRank
+
+AXES = [(1, 400, 1, 1), (3, 40, 3, 5), (3, 150, 9, 18), (3, 1000, 12, 125), (2, 24, 2, 4)]
 
 
 def normal(*shape, seed=0):
@@ -44,6 +59,8 @@ def test_axes_are_turned_as_little_as_the_condition_allows():
     multipliers = torch.linalg.lstsq(w, pulls, driver="gelsd").solution
     torch.testing.assert_close(w @ multipliers, pulls)
     assert turned_axes(d, signed.abs() * 0 + 1e-300, axes, own) is None
+    for unit in (1e-10, 1e10):
+        torch.testing.assert_close(turned_axes(unit * d, signed, axes, own), found / unit)
 
 
 def test_no_sign_is_left_whose_turn_would_lessen_the_currents():
@@ -61,6 +78,8 @@ def test_no_sign_is_left_whose_turn_would_lessen_the_currents():
         other = turned.clone()
         other[j] *= -1
         assert size(other) >= size(turned) * (1 - 1e-5)
+    for unit in (1e-6, 1e6):
+        assert torch.equal(better_signs(unit * d, signed, own), turned)
 
 
 def test_neurons_that_no_output_reads_go_where_they_are_worth_most():
@@ -212,3 +231,257 @@ def test_the_bound_of_a_trained_network_is_that_of_its_distance_from_an_exact_on
     off = spectral(w - before) * (spectral(w @ e) * integrals + spectral(e) * 2**0.5) / (1 - spectral(before))
     wanted = np.array(polished.certificate().bounds) + np.linalg.norm(d, axis=0) * off
     np.testing.assert_allclose(polished.trained_bounds(), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_currents_that_give_a_curve_are_found_again(unit):
+    """Of three neurons and two outputs: nothing else gives the same curves."""
+    f, decoders = activation.make("tanh"), torch.tensor([[1.0, 0.2], [-0.5, 0.3], [0.4, -0.6]]).double()
+    rho, t = torch.tensor([0.9, -1.1, 0.6]).double() / unit, unit * _nodes(torch.zeros(1).double())
+    wanted = f(t[:, None] * rho) @ decoders
+    found = _currents(t, wanted, decoders, 0, f)
+    torch.testing.assert_close(f(t[:, None] * found) @ decoders, wanted, atol=1e-6, rtol=0)
+    turned = _currents(t, -wanted, decoders, 0, f)
+    torch.testing.assert_close(f(t[:, None] * turned) @ decoders, -wanted, atol=1e-6, rtol=0)
+
+
+def test_a_smooth_design_is_a_fit_of_each_channel_and_one_regression():
+    """Each neuron is its strongest decoder's; integrals are kept where activity at rest does not show."""
+    task = rni.Integration([0.6, 0.5], [0.3, 0.4])
+    e, d = 0.1 * normal(80, 2), 2 * normal(80, 2, seed=1) / 80**0.5 * torch.tensor([1.0, 3.0])
+    f, bounds = activation.make("sigmoid", slope=4, threshold=0.1), torch.tensor([2.0, 3.0]).double()
+    left, right, offset = smooth_factors(task, e, d, f, bounds)
+    gains, decays = torch.tensor([0.18, 0.2]).double(), torch.tensor([0.6, 0.5]).double()
+    at_rest = f(torch.zeros(1, 80).double())[0]
+    torch.testing.assert_close(offset, -(d.T @ at_rest) / gains)
+    own = (d / d.norm(dim=0)).abs().argmax(1)
+    assert bool((left[torch.arange(80), 1 - own] == 0).all())
+    t = torch.outer(bounds + offset.abs(), _nodes(d))
+    for c in range(2):
+        members = own == c
+        curves = (f(torch.outer(t[c], left[members, c])) - at_rest[members]) @ d[members]
+        wanted = torch.zeros(80, 2).double()
+        wanted[:, c] = gains[c] * t[c]
+        assert float((curves - wanted).norm() / wanted.norm()) < 0.01
+    strengths = torch.tensor([0.3, 0.4]).double() / d.norm(dim=0) / e.norm(dim=0)
+    assert bool((strengths > 0.05).all())
+    ridges = RIDGE / strengths.square().clamp(min=1)
+    torch.testing.assert_close(right, _right(decays, ridges, e, left, f, t, offset))
+
+
+def test_a_bend_is_fed_by_how_far_integrals_are_from_zero():
+    r"""$k \cdot f(\nu) = \frac{b}{D+1} \sum_g |u_g \cdot z + \beta_g c|$, whatever z and c are."""
+    bend = 0.6
+    net = bent(rni.Integration([0.9, 0.8]), 100, bend)
+    factors = net.recurrent.factors()
+    assert factors is not None
+    (left, right), (z, c) = (part.detach() for part in factors), (normal(50, 2), normal(50, seed=1))
+    h = (z @ left[:, :2].T + torch.outer(c, left[:, 2])).clamp(min=0)
+    torch.testing.assert_close(h @ right[:, :2], z * torch.tensor([0.9, 0.8]))
+    torch.testing.assert_close(h @ net.decoders.detach(), z * torch.tensor([0.9, 0.8]))
+    rows = left[left.norm(dim=1) > 1e-9]
+    axes = rows / rows.norm(dim=1, keepdim=True)
+    axes = axes * axes[:, :1].sign()
+    _, group = axes.round(decimals=6).unique(dim=0, return_inverse=True)
+    assert int(group.max()) == 2
+    shared = torch.stack([axes[group == g][0] for g in range(3)])  # along (u_g, beta_g)
+    reach, fed = (torch.cat([z, c[:, None]], 1) @ shared.T).abs(), h @ right[:, 2]
+    weights = torch.linalg.lstsq(reach, fed[:, None], driver="gelsd").solution[:, 0]
+    torch.testing.assert_close(reach @ weights, fed)
+    assert float((weights * shared[:, 2].abs()).max()) == pytest.approx(bend / 3)  # where |beta_g| is 1
+    assert bool((weights > 0).all())
+    with pytest.raises(rni.InputError, match="bend"):
+        bent(rni.Integration([0.9, 0.8]), 100, -0.1)
+    straight = bent(rni.Integration(0.9), 30, 0.0).recurrent.factors()
+    assert straight is not None
+    assert straight[1].detach()[:, 1].abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_the_largest_residuals_of_a_few_neurons_are_those_of_many_directions(channels):
+    left, weights, wanted = normal(5, channels), normal(5, 2, seed=1), normal(2, channels, seed=2)
+    a = torch.nn.functional.normalize(normal(20_000, channels, seed=3), dim=1)
+    many = ((a @ left.T).clamp(min=0) @ weights - a @ wanted.T).abs().amax(0)
+    found, proven = relu_maxima(left, weights, wanted)
+    assert proven == (channels < 3) or bool((found >= many).all())
+    assert bool((found >= many * (1 - 1e-9)).all())
+    if channels < 3:
+        torch.testing.assert_close(found, many, rtol=1e-3, atol=0)
+    dead = torch.cat([left, torch.zeros(1, channels)]), torch.cat([weights, 9 * torch.ones(1, 2)])
+    torch.testing.assert_close(relu_maxima(*dead, wanted)[0], found)
+
+
+def test_the_bound_by_shared_axes_written_out():
+    axes = torch.nn.functional.normalize(normal(3, 3), dim=1)
+    own, rho = torch.arange(12) % 3, normal(12, seed=1)
+    rho[5] = 0
+    left, weights, wanted = rho[:, None] * axes[own], normal(12, 2, seed=2), normal(2, 3, seed=3)
+    odd = (weights.T @ left / 2 - wanted).square().sum(1).sqrt()
+    even = sum((weights[own == g] * rho[own == g, None].abs()).sum(0).abs() for g in range(3)) / 2
+    torch.testing.assert_close(shared_axes_bound(left, weights, wanted), odd + even)
+    off = 1e-7 * normal(3, seed=4)
+    left[0] += off
+    moved = shared_axes_bound(left, weights, wanted)
+    assert bool((moved <= odd + even + 3 * (weights[0].abs() * off.norm())).all())
+    assert bool((moved >= odd + even - 3 * (weights[0].abs() * off.norm())).all())
+    assert not torch.equal(moved, shared_axes_bound(left - torch.cat([off[None], torch.zeros(11, 3)]), weights, wanted))
+
+
+def test_neighbours_are_values_without_a_gap():
+    column = torch.tensor([0.5, 1.0, 0.5 + 1e-6, 1.0 + 1.9e-6, 1.0 - 1.9e-6, 1.0 + 5e-6]).double()
+    assert _neighbours(column[:, None])[:, 0].tolist() == [0, 1, 0, 1, 1, 2]
+
+
+def test_the_largest_in_a_box_is_climbed_to():
+    """A narrow hill away from all points, and a corner."""
+    top = torch.tensor([0.61, -1.23]).double()
+    box = torch.tensor([1.0, 2.0]).double()
+
+    def residuals(a):
+        return torch.stack([(-(a - top).square().sum(1) / 2).exp(), -a.sum(1)], 1)
+
+    found, proven = searched_maxima(residuals, box, 10)
+    torch.testing.assert_close(found, torch.tensor([1.0, 3.0]).double(), rtol=1e-6, atol=0)
+    assert not proven
+    points = torch.cat(box_points(2, 10))
+    assert points.abs().max() <= 1
+    assert len(points) == 4096 + 64
+    assert set(map(tuple, points[4096:].tolist())) == {(a, b) for a in (-1, 1) for b in (-1, 1)}
+    assert points[:4096].mean(0).abs().max() < 0.01
+    assert [len(part) for part in box_points(2, 2**24 // 128)] == [128, 64]
+    assert [len(part) for part in box_points(2, 2**24)] == [64, 64]
+
+
+def test_the_nearest_of_non_negative_numbers_meets_its_constraints(generator):
+    start, a = torch.rand(40, generator=generator).double(), normal(40, 3)
+    values = a.T @ torch.rand(40, generator=generator).double()
+    rho = nearest_nonnegative(start, a, values)
+    assert rho is not None
+    torch.testing.assert_close(a.T @ rho, values)
+    active = rho > 0
+    assert 0 < int(active.sum()) < 40
+    multipliers = torch.linalg.lstsq(a[active], (rho - start)[active, None], driver="gelsd").solution[:, 0]
+    torch.testing.assert_close((start + a @ multipliers).clamp(min=0), rho)
+    assert nearest_nonnegative(start, a.abs(), -values.abs()) is None
+    rows = normal(40, 2, seed=1)
+    few, many = balanced(start, rows), _balanced_many(start, rows)
+    assert few is not None
+    assert many is not None
+    torch.testing.assert_close(many / many.norm(), few / few.norm())
+    assert float(many @ start) == pytest.approx(float(start @ start))
+
+
+def test_decoders_that_point_to_all_sides():
+    three = torch.tensor([[1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0]]).double()
+    assert _all_sides(three)
+    assert not _all_sides(three[:2])
+    assert not _all_sides(three * torch.tensor([1.0, 0.0]) + torch.tensor([0.0, 1.0]))
+    assert not _all_sides(torch.ones(3, 1).double())
+    assert _all_sides(torch.tensor([[1.0], [-2.0]]).double())
+
+
+def test_the_conditions_on_m_are_those_of_the_text():
+    left, e, own, p = normal(7, 2), normal(7, 2, seed=1), torch.arange(7) % 3, torch.tensor([0.5, 4.0]).double()
+    conditions, values = right_conditions(e, p, left, own)
+    torch.testing.assert_close(conditions[:, :4], torch.cat([left, e], 1))
+    for j in range(7):
+        assert conditions[j, 4:].tolist() == pytest.approx(
+            [float(left[j].norm()) if own[j] == g else 0 for g in range(3)]
+        )
+    assert values.tolist() == [[4, 0], [0, 0.5], [1, 0], [0, 1], [0, 0], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(("channels", "neurons", "designed", "polished"), AXES)
+def test_how_many_axes_are_looked_for(channels, neurons, designed, polished, monkeypatch):
+    """About 4 (D + 1) neurons for each, up to 4 D of them; next to a trained network, half as many neurons."""
+    monkeypatch.setattr("rni.designs.relu.currents_on_axes", lambda d, aim, number, g: iter([number]))
+    monkeypatch.setattr("rni.designs.polishing.currents_on_axes", lambda d, aim, number, g: iter([(aim, number)]))
+    monkeypatch.setattr("rni.designs.polishing.right_conditions", lambda e, p, left, own: (own, p))
+    e, d, one = normal(neurons, channels), normal(neurons, channels, seed=1), torch.ones(channels).double()
+    assert next(_attempts(e, d, one, torch.Generator())) == designed
+    decays, gains = one / 2, torch.arange(1, channels + 1).double()
+    near, number, strengths = next(_candidates("relu", d, e, d, decays, gains, 0))
+    assert number == polished
+    torch.testing.assert_close(near, d)
+    torch.testing.assert_close(strengths, 2 * one)
+
+
+def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box():
+    made = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 60)
+    assert made.offset == (0, 0)
+    assert max(*made.output_residuals, *made.current_residuals) < 1e-12
+    box = torch.tensor([1.0, 5.0]).double()
+    z = _fresh_points(made.network, box, 0)
+    assert z.shape == (256, 2)
+    assert bool((z.abs().amax(0) <= box).all())
+    assert bool((z.abs().amax(0) > 0.95 * box).all())
+    assert bool((z.mean(0).abs() < 0.15 * box).all())
+
+
+@pytest.mark.parametrize("leak", [1.0, 0.5])
+def test_residuals_of_a_design_point_by_point(leak):
+    net = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 12, "linear", leak=leak).network
+    factors = net.recurrent.factors()
+    assert factors is not None
+    left, right = (part.detach() + 0.01 * normal(12, 2, seed=1) for part in factors)
+    off = rni.Network(net.task, net.encoders, net.decoders, LowRank(left, right), "linear", leak)
+    z, q = normal(30, 2), torch.tensor([0.3, -0.2]).double()
+    decays = torch.tensor([1 - 0.1 / leak, 1 - 0.2 / leak]).double()
+    h = (z + q) @ left.T
+    outputs, coordinates = h @ net.decoders.detach(), h @ right
+    wanted, kept = torch.tensor([1.8, 0.4]).double() / leak * z, decays * z + q
+    found = residuals(off, z, q)
+    assert found[0] == pytest.approx(((outputs - wanted).norm(dim=0) / wanted.norm(dim=0)).tolist())
+    assert found[1] == pytest.approx(((coordinates - kept).norm(dim=0) / (decays * z).norm(dim=0)).tolist())
+    x = normal(2, 9, 2, seed=2)
+    a, undamped = torch.zeros(2, 2).double(), []
+    for t in range(9):  # a <- (1 - leak) a + leak inner (a + x), where z = a + x
+        undamped.append(a + x[:, t])
+        a = (1 - leak) * a + leak * decays * (a + x[:, t])
+    torch.testing.assert_close(_visited(off, x), torch.stack(undamped, 1))
+
+
+def test_what_stands_between_a_network_and_its_integrals_is_told():
+    linear = rni.design(rni.Integration([0.9, 0.8], [2.0, -0.5]), 12, "linear").network
+    e, d = (part.detach().norm(dim=0) for part in (linear.encoders, linear.decoders))
+    low, high = sorted((torch.tensor([2.0, 0.5]) / d / e).tolist())
+    none, box = torch.zeros(2).double(), torch.tensor([2.0, 4.0]).double()
+    assert _help(linear, none, box, (1.0, 1.0)).endswith(f"{low:.2g} to {high:.2g}")
+    net = rni.Network(linear.task, linear.encoders, linear.decoders, linear.recurrent, "tanh")
+    assert "whose output is 0.2 of the largest" in _help(net, torch.tensor([0.4, 0.4]).double(), box, (1.0, 1.0))
+    text = _help(net, torch.tensor([0.19, -0.39]).double(), box, (0.1, 0.15))  # 10 x 0.1 > 5 x 0.15
+    assert text.startswith("smaller decays (0.9 adds up some 10 steps, each off by 1.0e-01), other bounds than 2,")
+    assert f"within the {float(linear.decoders.detach()[:, 0].abs().sum()):.3g} that" in text
+    assert "0.8 adds up some 5 steps, each off by 3.0e-01" in _help(net, none, box, (0.1, 0.3))
+
+
+def test_bounds_and_activations_that_no_design_can_have():
+    task = rni.Integration([0.9, 0.5])
+    torch.testing.assert_close(_box(task, None), torch.tensor([10.0, 2.0]).double())
+    assert _box(task, [3, 4]).tolist() == [3, 4]
+    for bounds in ([1.0], [1.0, 0.0], [1.0, math.inf], [1.0, -1.0]):
+        with pytest.raises(rni.InputError, match="allowed: 2 positive numbers"):
+            _box(task, bounds)
+    d = torch.tensor([[1.0, 0.5], [-1.0, -0.5]]).double()  # tanh gives up to 2 and 1
+    scaled = rni.Integration([0.9, 0.5], [1.0, -2.0])
+    _check_activation(activation.make("tanh"), scaled, d, torch.tensor([2.2, 0.99]).double())
+    for box, words in (([2.3, 0.9], "channel 1 up to 2.07; allowed: 2,"), ([2.2, 1.1], "channel 2 up to 1.1; al")):
+        with pytest.raises(rni.InputError, match=words):
+            _check_activation(activation.make("tanh"), scaled, d, torch.tensor(box).double())
+
+
+@pytest.mark.parametrize("strengths", [(0.5, 2.0), (1.0, 1.0)])
+def test_linear_factors_meet_their_conditions_down_to_two_neurons_a_channel(strengths):
+    p = torch.tensor(strengths).double()
+    for n in (4, 9):
+        e, d = (torch.nn.functional.normalize(normal(n, 2, seed=k), dim=0) for k in (0, 1))
+        left, right = linear_factors(e, d, p, torch.Generator().manual_seed(0))
+        torch.testing.assert_close(d.T @ left, torch.eye(2).double())
+        torch.testing.assert_close(right.T @ e, torch.eye(2).double())
+        torch.testing.assert_close(right.T @ left, torch.diag(1 / p))
+    with pytest.raises(rni.InputError, match="neurons: 3; allowed: at least 4"):
+        linear_factors(e[:3], d[:3], p, torch.Generator().manual_seed(0))
+    same = torch.linalg.qr(normal(2, 2)).Q
+    left, right = linear_factors(same, same, torch.ones(2).double(), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(same.T @ left, torch.eye(2).double())
+    torch.testing.assert_close(right.T @ same, torch.eye(2).double())

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from told import mistyped
 
+from rni.analysis import Memory, judge
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.flow import Flow
 from rni.analysis.stationary import FixedPoints, Mode, Point
@@ -17,7 +19,7 @@ NONE = np.zeros((0, 1))
 
 def states(*modes, dt=None, **more):
     """Of a network with a point for each of these (multiplier, time constant, period); states are gone by default."""
-    points = tuple(Point("attractor", 0.0, 1.0, (Mode(*mode, (), ()),)) for mode in modes)
+    points = tuple(Point("attractor", 0.0, 1.0, (Mode(mode[0], mode[1], mode[2], (), ()),)) for mode in modes)
     fixed = FixedPoints(points=points, found=len(points), spread=1.0, dt=dt, states=NONE, latent=NONE, eigenvalues=NONE)
     still = {"own_time": 1.0, "coordinates": 1, "fixed_points": fixed, "attractors": (), "graded": False, "slow": 0}
     still |= {"retained": (0.0, 0.0), "drift": 0.0, "leaves": 0.0, "grows": 0.0, "moving": 0.0, "chaotic": False}
@@ -99,6 +101,94 @@ def test_what_states_do_is_a_verdict_only_where_no_task_failed(found, dynamics, 
     assert named(runs_away, dynamics, fitted=fitted) is runs_away
 
 
+NOISE, BURSTS = {200: (0.01, 0.02), 2000: (0.03, 0.04)}, {200: (0.05, 0.1), 2000: (0.06, 0.07)}
+KEEPS = Memory(older=0.7, integrals=0.9)
+
+
+@pytest.mark.parametrize(
+    ("errors", "memory", "options", "kind", "words"),
+    [
+        (
+            {"bursts": BURSTS},
+            KEEPS,
+            {},
+            "integrates",
+            "relative error 7 % at most, on bursts of 2000 steps; effect",
+        ),
+        ({"noise": NOISE, "bursts": BURSTS}, KEEPS, {}, "integrates", "7 % at most, on noise and bursts of 2000"),
+        ({"noise": BURSTS, "bursts": NOISE}, KEEPS, {}, "integrates", "7 % at most, on noise and bursts of 2000"),
+        ({"noise": NOISE}, KEEPS, {"linearity": 0.5, "largest": 12.0}, "integrates", "50 % linear in them, int"),
+        ({"noise": {200: (0.1,)}}, KEEPS, {}, "integrates", "relative error 10 % at most, on noise of 200 steps"),
+        (
+            {"noise": {200: (0.11,)}},
+            KEEPS,
+            {},
+            "none",
+            "relative error 11 % on noise of 200 steps; effective decays",
+        ),
+        (
+            {"a": NOISE, "b": {200: (0.2,), 2000: (0.0,)}},
+            KEEPS,
+            {},
+            "none",
+            "relative error 20 % on b of 200 steps",
+        ),
+        (
+            {"a": {200: (0.1,), 2000: (0.11,)}},
+            KEEPS,
+            {},
+            "integrates",
+            "within 10 % for 200 steps; relative error 11",
+        ),
+        ({"a": {200: (0.1,), 2000: (1.0,)}}, KEEPS, {"durations": (7, 5)}, "integrates", "10 % for 5 steps; rel"),
+        (
+            {"a": {200: (0.1,), 2000: (1.1,)}},
+            KEEPS,
+            {},
+            "none",
+            "integrates only to within 10 % for 200 steps; rel",
+        ),
+        ({"a": NOISE}, KEEPS, {"growth": 1e3}, "integrates", ""),
+        ({"a": NOISE}, KEEPS, {"growth": 1.1e3}, "none", "runs away, its outputs grow 1.1e+03-fold within 200 st"),
+        ({"a": NOISE}, KEEPS, {"silent": True}, "integrates", ""),
+        ({"a": {9: (0.2,)}}, KEEPS, {"silent": True}, "forgets", "silent"),
+        ({"a": {9: (0.2,)}}, Memory(0.1, 0.9), {}, "none", "relative error 20 % on a of 9 steps"),
+        (
+            {"a": {9: (0.2,)}},
+            Memory(0.09, 0.9),
+            {"recent": 4},
+            "forgets",
+            "9 % of what the inputs leave in its outputs is",
+        ),
+        ({"a": {9: (0.2,)}}, Memory(0.09, 0.9), {"recent": 4}, "forgets", "older than 4 steps"),
+        ({"a": {9: (0.2,)}}, Memory(1e-3, 0.9), {}, "forgets", "nothing of what the inputs leave"),
+        ({"a": {9: (0.2,)}}, Memory(2e-3, 0.9), {}, "forgets", "0.2 % of what the inputs leave"),
+        ({"a": NOISE}, Memory(0.7, 0.5), {"fitted": True}, "integrates", ""),
+        ({"a": NOISE}, Memory(0.7, 0.4), {"fitted": True}, "none", "but integrals are only 40 % of what is remembered"),
+        ({"a": NOISE}, Memory(0.7, 0.4), {}, "integrates", ""),
+        ({"a": {9: (0.2,)}}, Memory(0.7, 0.4), {}, "none", "relative error 20 %"),
+        ({"a": {9: (0.2,)}}, Memory(0.7, 0.5), {"fitted": True}, "none", "relative error 20 %"),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 9}, "integrates", ""),
+        (
+            {"a": NOISE},
+            KEEPS,
+            {"fitted": True, "recent": 10},
+            "none",
+            "70 % of what the inputs leave in its outputs",
+        ),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 10}, "none", "there is no integral of channel 2"),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 20}, "none", "there is no integral of channel 1, 2"),
+    ],
+)
+def test_each_verdict_begins_where_it_should(errors, memory, options, kind, words):
+    """Effective decays 0.95 and 0.9, with time constants of 19.5 and 9.5 steps."""
+    found = judge(errors, [0.95, 0.9], memory, **{"signals": "outputs", "fitted": False} | options)
+    assert found.kind == kind
+    assert words in found.evidence
+    if kind == "integrates":
+        assert "effective decays 0.95  0.9" in found.evidence
+
+
 def test_time_constants_and_what_is_forgotten():
     assert time_constant(1) == math.inf
     assert time_constant(0) == time_constant(-0.5) == 0
@@ -115,7 +205,7 @@ def test_parts_as_people_read_them():
 
 
 def test_what_is_not_held_in_memory_is_told():
-    held, more = (SimpleNamespace(neurons=neurons) for neurons in (HELD, HELD + 1))
+    held, more = (mistyped(SimpleNamespace(neurons=neurons)) for neurons in (HELD, HELD + 1))
     assert list(_assumed(held, told=True)) == []
     assert list(_assumed(more, told=True)) == [f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"]
     assert len(list(_assumed(more, told=False))) == 2

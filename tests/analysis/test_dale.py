@@ -42,6 +42,22 @@ def test_cutting_a_gaussian_matrix_to_dales_signs_leaves_the_modes_that_are_comp
     assert float(found[count] / found[0]) < 0.5 * float(theory[-1])
 
 
+def test_the_sign_mode_counted_component_by_component():
+    left = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [-1.0, 0.0]])
+    right = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [0.0, 0.0]])
+    found = dale_mode(left, right, torch.tensor([[1.0], [2.0], [4.0], [8.0]]), torch.tensor([1.0, -1.0, 1.0, -1.0]))
+    assert found[:3] == (0, 0.5, 0.75)  # half of them positive: not turned; 0 has no sign
+    assert found.overlaps.tolist() == [[9], [5]]
+    turned = dale_mode(left[:, 1:], right[:, 1:], torch.ones(4, 1), torch.tensor([1.0, -1.0, 1.0, -1.0]))
+    assert turned[:3] == (0, 0.5, 0.75)
+
+
+def test_the_spectrum_of_few_channels_ends_in_zeros():
+    assert rectified_spectrum(1, 4).tolist() == [1, 1, 0, 0]
+    third = 1 / 4
+    assert rectified_spectrum(3, 11).tolist() == pytest.approx([1, *[2 / 3] * 3, *[third] * 5, 0, 0])
+
+
 def test_dales_law_is_counted_weight_by_weight(generator):
     signs = dale_signs(50, 0.5, generator)
     w = Dale(normal(generator, 50, 50), signs).matrix().detach().clone()
@@ -75,6 +91,7 @@ def test_neurons_of_one_sign_do_not_integrate_and_it_is_said_why():
         assert float(relative_error(net, x)) > 0.3
         assert str(obstacle(of(Dale, net.recurrent).signs)).startswith(reason)
     assert obstacle(dale_signs(100, 0.1)) is None
+    assert obstacle(torch.tensor([1.0, 0.0])) is obstacle(torch.tensor([-1.0, 0.0])) is None
 
 
 def test_recurrent_currents_of_one_sign_are_what_the_explanation_says(generator):

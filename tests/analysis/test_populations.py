@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from rni import InputError
-from rni.analysis import population_vectors, populations
+from rni.analysis import PopulationVectors, population_vectors, populations
 
 
 def test_the_vectors_of_a_known_code_are_found(generator):
@@ -27,3 +27,14 @@ def test_the_vectors_of_a_known_code_are_found(generator):
 def test_samples_that_can_not_be_used_are_refused(activity, integral, message):
     with pytest.raises(InputError, match=message):
         population_vectors(activity, integral)
+
+
+@pytest.mark.parametrize("neurons", [10, 1000])
+def test_the_threshold_falls_with_the_size_of_coefficients(neurons):
+    """1e-3 of 1000 neurons, whose coefficients are as n^(-1/2); what is at the threshold is not above it."""
+    least = 1e-3 * (1000 / neurons) ** 0.5
+    positive, negative = torch.zeros(2, neurons, dtype=torch.float64)
+    above = torch.tensor(1.01, dtype=torch.float64) * least
+    positive[:3], negative[1:4] = above, torch.stack([0.98 * above, above, above])
+    assert populations(PopulationVectors(positive, negative))[:5].tolist() == [0, 0, 2, 1, 3]
+    assert populations(PopulationVectors(positive, negative), float(above)).tolist() == [3] * neurons

@@ -54,3 +54,40 @@ def test_the_same_seed_gives_the_same_report(net):
 def test_levels_are_fractions(net):
     with pytest.raises(rni.InputError, match="levels"):
         robustness(net, (1.5,))
+
+
+def test_the_report_is_the_mean_of_the_largest_errors_over_draws(net):
+    """Draw k has the seed 1000 seed + k + 1, and the inputs have 1000 seed."""
+    found = robustness(net, (0.0, 0.05), duration=20, trajectories=2, draws=2, seed=3)
+    x = bursts(2, 20, 2, torch.Generator().manual_seed(3000)).double()
+    targets = net.task.targets(x)
+
+    def error(outputs):
+        return float(((outputs.detach() - targets).square().sum((0, 1)) / targets.square().sum((0, 1))).sqrt().max())
+
+    draws = [3001, 3002]
+    assert found.weights[0.05] == pytest.approx(
+        sum(error(noisy_weights(net, 0.05, torch.Generator().manual_seed(k)).outputs(x)) for k in draws) / 2
+    )
+    assert found.neurons[0.05] == pytest.approx(
+        sum(error(lesioned(net, 0.05, torch.Generator().manual_seed(k)).outputs(x)) for k in draws) / 2
+    )
+    assert found.state[0.05] == pytest.approx(
+        sum(error(noisy_outputs(net, x, 0.05, torch.Generator().manual_seed(k))) for k in draws) / 2
+    )
+    for errors in (found.weights, found.neurons, found.state):
+        assert errors[0.0] == pytest.approx(found.undisturbed, abs=1e-12)
+    with pytest.raises(rni.InputError, match="levels"):
+        robustness(net, (1.0,))
+
+
+def test_full_matrices_that_do_not_fit_into_memory_are_refused(net, monkeypatch):
+    asked = []
+    monkeypatch.setattr("rni.memory.require", lambda needed, *words: asked.append(needed))
+    robustness(net, (), duration=2, trajectories=1)
+    assert asked == [4 * 8 * 200**2]
+    monkeypatch.setattr("rni.analysis.perturbations.LARGEST", 200)
+    robustness(net, (), duration=2, trajectories=1)
+    monkeypatch.setattr("rni.analysis.perturbations.LARGEST", 199)
+    with pytest.raises(rni.InputError, match="neurons: 200; allowed: up to 199"):
+        robustness(net, ())

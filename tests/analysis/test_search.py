@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from rni import VanillaRNN, activation
-from rni.analysis.behaviour import period, random, watch
+from rni.analysis.behaviour import _fastest, _fate, _nearest, _parts, _range, feedforward, period, random, watch
 from rni.analysis.latents import latent
 from rni.analysis.search import _by_gradients, _by_matrices, between, descend, distinct, polish, spaced, still_points
-from rni.analysis.stationary import Mode, _stability, duration, find
+from rni.analysis.stationary import Mode, _cosines, _eigenvalues, _sided, _spectrum, _stability, duration, find, times
 from rni.analysis.visited import settle
-from rni.weights import Dense
+from rni.weights import Dense, LowRank
 
 
 def normal(*shape, seed=0):
@@ -120,8 +120,10 @@ def test_each_visited_state_counts_for_the_point_that_it_settles_next_to():
     slope = 1.6 * (1 - root**2)  # h = tanh(1.6 h)
     assert found.points[0].modes[0].multiplier == pytest.approx(slope)
     assert found.spread == pytest.approx(float(begun.std(unbiased=False)))
-    assert len(find(net, once, begun, settled, most=2)) == 2
-    assert find(net, once, begun, settled, most=2).found == 3
+    fewer = find(net, once, begun, settled, described=2)
+    assert [len(point.modes) for point in fewer.points] == [1, 1, 0]
+    np.testing.assert_allclose(fewer.eigenvalues, found.eigenvalues)
+    assert (len(fewer), fewer.found, len(fewer.first(2)), fewer.first(2).found) == (3, 3, 2, 3)
 
 
 def test_the_kinds_of_points_by_their_multipliers():
@@ -134,6 +136,85 @@ def test_the_kinds_of_points_by_their_multipliers():
     for kind, values in kinds.items():
         assert _stability(np.array(values)) == kind
     assert _stability(np.array([1.1j, 1.0])) == "saddle"
+
+
+def test_eigenvalues_alone_are_those_with_eigenvectors():
+    net = reduced(normal(6, 6), leak=0.3)
+    slopes = net.slopes(normal(1, 6, seed=1))
+    values, rights, lefts = _spectrum(net, slopes)
+    step = torch.autograd.functional.jacobian(lambda x: net.step(x[None])[0], normal(1, 6, seed=1)[0]).numpy()
+    np.testing.assert_allclose(step @ rights, values * rights, atol=1e-12)
+    np.testing.assert_allclose(lefts.T @ step, values[:, None] * lefts.T, atol=1e-12)
+    assert (np.diff(np.abs(values)) <= 1e-12).all()
+    alone = _eigenvalues(net, slopes)
+    np.testing.assert_allclose(np.abs(alone), np.abs(values))
+    np.testing.assert_allclose(np.sort_complex(alone), np.sort_complex(values))
+
+
+@pytest.mark.parametrize("unit", [1.0, 100.0])
+def test_slopes_at_a_kink_are_those_on_the_side_of_the_farthest_start(unit):
+    """Of two ReLU neurons, one that is at its threshold where the other is above it."""
+    once = latent(
+        VanillaRNN(
+            Dense(torch.tensor([[1.0, 1.0], [0.0, 1.0]]).double()),
+            torch.eye(2).double(),
+            activation.make("relu"),
+            torch.tensor([-2.0, 0.0]).double() * unit,
+        )
+    )
+    at = torch.tensor([1.0, 1.0]).double() * unit
+
+    def slopes(*moves, point=at):
+        starts = at + unit * torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
+        return _sided(once, point, starts, unit).tolist()
+
+    assert slopes((-3.0, 1.0), (1.0, 1.0)) == [[0, 1]]
+    assert slopes((-0.5, 0.0), (1.0, 1.0)) == [[1, 1]]
+    assert slopes((3.0, -1.0), (-0.5, 0.0)) == [[1, 1]]
+    assert slopes((-3.0, 1.0), point=at + 1e-8 * unit) == [[0, 1]]  # as near is at the kink
+    assert slopes((-3.0, 1.0), point=at + 1e-6 * unit) == [[1, 1]]
+    assert slopes() == once.slopes(at)[None].tolist()
+
+
+@pytest.mark.parametrize(("beyond", "kinds"), [(1e-3, ["slow point"]), (0.02, ["slow point"]), (0.03, [])])
+@pytest.mark.parametrize("leak", [1.0, 0.5])
+def test_where_two_points_have_met_states_are_slow(beyond, kinds, leak):
+    r"""$\tanh(2\nu + b)$ has two fixed points up to $b = -\mathrm{artanh}\,h + 2h$ at $2(1 - h^2) = 1$."""
+    met = math.sqrt(0.5)
+    bias = torch.tensor([math.atanh(met) - 2 * met - beyond], dtype=torch.float64)
+    net = VanillaRNN(Dense(torch.tensor([[2.0]]).double()), torch.ones(1, 1), activation.make("tanh"), bias, leak=leak)
+    once = latent(net)
+    begun = torch.linspace(-1, 1, 16).double()[:, None]
+    found = find(net, once, begun, begun)
+    slow = [point for point, at in zip(found.points, found.latent, strict=True) if at[0] > 0]
+    assert [point.stability for point in slow] == kinds
+    least = float(once.pull(torch.linspace(0.5, 1, 100_001).double()[:, None]).abs().min())
+    assert (least <= found.spread / 50) == bool(slow)
+    assert [point.speed for point in slow] == pytest.approx([leak * least] * len(kinds))
+    text = str(found).splitlines()
+    assert (
+        sorted(text[0].removeprefix("fixed points: ").split(", ")) == ["1 attractor", "1 slow point"][: 1 + len(slow)]
+    )
+    assert sum(f"speed {point.speed:.2g} a step" in line for line in text for point in slow) == len(kinds)
+
+
+def test_time_constants_and_periods_of_multipliers():
+    assert times(math.exp(-0.1)) == (pytest.approx(10), math.inf)
+    assert times(math.exp(0.1)) == (pytest.approx(-10), math.inf)
+    assert times(-0.5) == (pytest.approx(1 / math.log(2)), 2)
+    assert times(0.5j) == (pytest.approx(1 / math.log(2)), 4)
+    assert times(complex(0.0, -1.0)) == (math.inf, 4)
+    assert times(1 + 1e-12) == (math.inf, math.inf)
+    assert times(0.0) == (0, math.inf)
+    assert times(-1e-13)[1] == math.inf  # rounding has no period
+    assert times(complex(1.0, 1e-10))[1] == math.inf
+
+
+def test_cosines_have_neither_sign_nor_phase_nor_size():
+    modes = torch.tensor([[1.0, 1.0j, 0.0], [1.0, 0.0, 0.0]], dtype=torch.complex128)
+    vectors = torch.tensor([[-2.0, 0.0], [0.0, 0.5]]).double()
+    half = 0.5**0.5
+    torch.testing.assert_close(_cosines(modes, vectors), torch.tensor([[half, half], [1, 0], [0, 0]]).double())
 
 
 def test_a_mode_is_described_in_steps_and_in_time():
@@ -187,3 +268,69 @@ def test_few_neurons_and_uneven_weights_are_not_called_random():
     assert not random(with_w(torch.eye(200)), torch.cat([values[:-1], 1.2 * values[:1]]))
     assert not random(with_w(torch.eye(200)), torch.linspace(0, 1, 200))
     assert not random(with_w(torch.eye(200)), torch.zeros(200))
+
+
+def fate(w, last, f="tanh", leak=1.0, later=None, first=None):
+    """Of a network whose neurons act on themselves, at states (states, K), and 25 and 50 own times before."""
+    once = reduced(torch.atleast_2d(torch.as_tensor(w)), f, leak)
+    net = VanillaRNN(
+        Dense(torch.atleast_2d(torch.as_tensor(w)).double()), torch.ones(len(last[0]), 1), once.f, once.bias, leak=leak
+    )
+    last = torch.as_tensor(last).double()
+    later, first = (last if each is None else torch.as_tensor(each).double() for each in (later, first))
+    return _fate(once, find(net, once, first, last), first, later, last)
+
+
+def test_states_end_at_two_attractors():
+    root = float(settle(reduced([[1.6]]), torch.ones(1, 1).double())[-1, 0, 0])
+    ends = [[root]] * 6 + [[-root]] * 3 + [[0.0]]
+    found = fate([[1.6]], ends, first=torch.linspace(-2, 2, 10)[:, None])
+    assert found["attractors"] == (0.6, 0.3)
+    assert not found["graded"]
+    assert found["slow"] == found["grows"] == found["moving"] == 0
+
+
+def test_states_of_a_line_end_graded_and_of_a_cycle_go_on():
+    line = torch.stack([torch.linspace(-1, 1, 20), torch.zeros(20)], 1)
+    found = fate(torch.diag(torch.tensor([1.0, 0.5])), line, "linear")
+    assert found["graded"]
+    assert found["slow"] == 1
+    assert found["attractors"] == ()
+    angle = 0.3
+    turning = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    circle = normal(12, 2)
+    found = fate(turning, circle, "linear")
+    assert (found["moving"], found["grows"], found["chaotic"]) == (1, 0, False)
+    assert found["period"] == pytest.approx(2 * math.pi / angle, rel=1e-3)
+    assert found["lyapunov"] == pytest.approx(0, abs=1e-6)
+    grown = fate(1.01 * turning, circle, "linear")
+    assert (grown["grows"], grown["moving"], grown["period"]) == (1, 0, None)
+    for factor, moves in ((0.55, True), (0.45, False)):  # as fast as half of what they were 25 own times before
+        assert bool(fate(turning, circle, "linear", later=circle / factor)["moving"]) == moves
+
+
+def test_where_nothing_is_left_there_is_no_fate():
+    empty, once = torch.zeros(0, 1).double(), reduced([[0.5]])
+    assert _range(empty) == _fastest(once, empty) == 0
+    assert _range(torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])) == 5
+    assert _fastest(reduced([[0.5]], "linear", 0.5), torch.tensor([[4.0], [-8.0]]).double()) == 2
+    assert _parts(torch.tensor(each) == 1 for each in ([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0])) == (0.5, 0.75)
+    distance, which = _nearest(torch.tensor([[0.0], [3.5]]), torch.tensor([[1.0], [5.0]]), 9.0)
+    assert (distance.tolist(), which.tolist()) == ([1, 1.5], [0, 1])
+    assert _nearest(torch.tensor([[0.0], [3.0]]), torch.zeros(0, 1), 9.0)[0].tolist() == [9, 9]
+    several = torch.tensor([[0.0], [3.0], [4.0]])
+    assert _nearest(several, several, 9.0, itself=False)[0].tolist() == [3, 1, 1]
+    assert _nearest(several[:1], several[:1], 9.0, itself=False)[0].tolist() == [9]
+
+
+def test_a_chain_of_neurons_has_no_loop_and_a_ring_has_one():
+    chain = torch.diag(torch.ones(3), -1)
+    ring, diagonal = chain.clone(), chain.clone()
+    ring[0, 3], diagonal[0, 0] = 1, 1
+    for w, loops in ((chain, False), (ring, True), (diagonal, True), (torch.ones(4, 4), True)):
+        net = VanillaRNN(Dense(w), torch.ones(4, 1), activation.make("tanh"), torch.zeros(4))
+        assert feedforward(net) != loops
+    left, right = torch.tensor([[0.0], [1.0]]), torch.tensor([[1.0], [0.0]])
+    for factors, loops in (((left, right), False), ((left, left), True)):
+        net = VanillaRNN(LowRank(*factors), torch.ones(2, 1), activation.make("tanh"), torch.zeros(2))
+        assert feedforward(net) != loops

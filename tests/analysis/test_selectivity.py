@@ -105,6 +105,43 @@ def test_arrays_of_other_shapes_are_refused():
             function(*arrays)
 
 
+def test_currents_may_have_trials_and_times(generator):
+    currents = torch.randn(4, 7, 5, generator=generator).double()
+    directions = torch.randn(5, 2, generator=generator).double()
+    found = current_coordinates(currents, directions)
+    torch.testing.assert_close(found[3, 6], torch.stack([currents[3, 6] @ column for column in directions.T]))
+    for arrays in ((currents[0], directions[:, 0]), (currents[..., :4], directions)):
+        with pytest.raises(InputError, match="allowed"):
+            current_coordinates(*arrays)
+
+
+def test_only_samples_in_which_a_neuron_is_active_count(generator):
+    """The active ones of the fit, in the end; of one iteration, those of the regression before."""
+    integrals = torch.randn(60, 2, generator=generator).double()
+    activity = torch.randn(60, 5, generator=generator).double().clamp(min=0)
+
+    def fit(active):
+        parts = zip(active.T, activity.T, strict=True)
+        return torch.stack([torch.linalg.lstsq(integrals[on], h[on, None]).solution[:, 0] for on, h in parts])
+
+    first = fit(activity > 0)
+    torch.testing.assert_close(rectified_selectivity(activity, integrals, 0), first)
+    torch.testing.assert_close(rectified_selectivity(activity, integrals, 1), fit(integrals @ first.T > 0))
+    ended = rectified_selectivity(activity, integrals)
+    torch.testing.assert_close(fit(integrals @ ended.T > 0), ended)
+
+
+def test_mixing_of_three_channels_and_p_values_of_few_angles():
+    index, mean = mixing(torch.tensor([[1.0, 1.0, 0.0], [2.0, 1.0, 1.0]]).double())
+    assert index.tolist() == pytest.approx([(4 / 2 - 1) / 2, (36 / 18 - 1) / 2])
+    assert float(mean) == pytest.approx(0.5)
+    found = harmonics(torch.tensor([0.1, 0.4, 2.0]).double(), (1, 3))
+    for k, length, phase, p in zip((1, 3), *found, strict=True):
+        vector = np.exp(1j * k * np.array([0.1, 0.4, 2.0])).mean()
+        assert complex(length * np.exp(1j * float(phase))) == pytest.approx(complex(vector))
+        assert float(p) == pytest.approx(math.exp(math.sqrt(1 + 12 + 36 * (1 - abs(vector) ** 2)) - 7))
+
+
 def test_angles_go_around_once():
     vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0], [0.0, -1.0]], dtype=torch.float64)
     torch.testing.assert_close(angles(vectors), torch.arange(4, dtype=torch.float64) * math.pi / 2)
