@@ -209,6 +209,9 @@ class Network(nn.Module):
         for name, bias in (*rnn.named_parameters(), *readout.named_parameters()):
             if "bias" in name and bool(bias.any()):
                 raise InputError(f"{name}: is not zero; allowed: a network without biases")
+        if readout.in_features != rnn.hidden_size:
+            read, allowed = (readout.in_features, task.channels), (rnn.hidden_size, task.channels)
+            raise InputError(f"decoders: shape {read}; allowed: {allowed}, (neurons, channels)")
         weights = rnn.state_dict()
         w, fed = weights["weight_hh_l0"], weights["weight_ih_l0"]
         encoders = torch.linalg.lstsq(w.double(), fed.double(), driver="gelsd").solution

@@ -209,7 +209,6 @@ class Supports(VectorsPart):
 def _require_sizes(neurons: int, channels: int, generator: Generator | None) -> None:
     require_whole("neurons", neurons, 1)
     require_whole("channels", channels, 1)
-    require(neurons >= channels, "neurons", neurons, f"{channels} or more, for as many channels")
     require_generator(generator)
 
 

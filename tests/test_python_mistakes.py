@@ -90,8 +90,6 @@ task.targets(torch.randn(8, 50, 3))
 task.targets([[1.0, 2.0]])
     inputs: [[1.0, 2.0]]; allowed: a tensor or an array of real numbers
 
-rni.vectors.independent(2, 30)
-    neurons: 2; allowed: 30 or more, for as many channels
 rni.vectors.independent(0, 2)
     neurons: 0; allowed: a whole number from 1 on
 rni.vectors.independent(30, 0)
