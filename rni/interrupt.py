@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 no_longer_wanted = threading.Event()  # set by a thread of this process: to save and stop, as by Ctrl-C
 at_hand = threading.Event()  # set while something is that will be whole, and saved, soon after Ctrl-C
@@ -27,7 +28,7 @@ def held_interrupt(*, hold: bool = True) -> Iterator[Callable[[], bool]]:
         if came.count(number) > 1:
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     nested = at_hand.is_set()
     at_hand.set()
     try:

@@ -116,7 +116,10 @@ def _sites(node: ast.AST, lines: range = MODULE, inside: bool = False) -> Iterat
 def _lines(node: ast.stmt) -> range:
     """Those of a statement, without its body."""
     body, first = getattr(node, "body", None), [each.lineno for each in getattr(node, "decorator_list", [])]
-    return range(min([node.lineno, *first]), max(node.lineno + 1, body[0].lineno if body else node.end_lineno + 1))
+    return range(
+        min([node.lineno, *first]),
+        max(node.lineno + 1, body[0].lineno if body else (node.end_lineno or node.lineno) + 1),
+    )
 
 
 def _draws(node: ast.AST) -> bool:
@@ -231,7 +234,7 @@ def judged(made: Mutant, package: Path, tests: dict[str, Watched], seconds: floa
     _write(place, made.source)
     verdict, failed = run(_files(chosen), package, 2 * seconds + 30, Choosing(chosen))
     _write(place, whole)
-    return verdict, failed if verdict == KILLED else ""
+    return verdict, (failed or "") if verdict == KILLED else ""
 
 
 def _files(tests: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from told import of
+from told import of, there
 
 import rni
 from rni.designs.certificate import _rounding, coordinates
@@ -251,7 +251,10 @@ def test_rounding_of_a_step_summand_by_summand(kind, leak, generator):
             part.double().abs() for part in net.recurrent.factors() or (net.recurrent.matrix(), torch.eye(n))
         )
         w, s = first @ second.T, activity + ex
-        nu = [nu[j] + off(n + 64) * sum(w[j, i] * s[i] for i in neurons) + basis.dropped * s.norm() for j in neurons]
+        nu = [
+            nu[j] + off(n + 64) * sum(w[j, i] * s[i] for i in neurons) + there(basis.dropped) * s.norm()
+            for j in neurons
+        ]
     dh = [f[j] * nu[j] + (off(8) / leak * h[j] if leak < 1 else 0) for j in neurons]
     s = [h[j] + dh[j] + ex[j] for j in neurons]
     ds = [off(channels + 4) * s[j] for j in neurons]

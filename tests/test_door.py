@@ -10,6 +10,7 @@ from multiprocessing import Pipe
 
 import numpy as np
 import pytest
+from told import there
 
 import rni
 from rni.analysis.verdict import percent
@@ -275,7 +276,7 @@ end_at_once(main)
     command = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert command.stdout.readline() == "begun\n"
+    assert there(command.stdout).readline() == "begun\n"
     command.send_signal(signal.SIGINT)
     said = command.communicate()[1].splitlines()
     assert said[0] == "rni: interrupted; ends within a second"
@@ -312,16 +313,14 @@ ending.end_at_once(main)
         with subprocess.Popen(
             [sys.executable, "-c", script % forever], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as command:
-            assert command.stdout is not None
-            assert command.stderr is not None
-            assert command.stdout.readline() == "begun\n"
+            assert there(command.stdout).readline() == "begun\n"
             command.send_signal(signal.SIGINT)
             assert (
                 command.stderr.readline() == "rni: interrupted; ends as soon as the step is saved; Ctrl-C again: now\n"
             )
             if forever:
                 command.send_signal(signal.SIGINT)
-            assert command.stdout.read() == said
+            assert there(command.stdout).read() == said
         assert command.returncode == 130
 
 

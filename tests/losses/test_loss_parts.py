@@ -1,5 +1,7 @@
 """What a loss says of itself: where training starts from, how fast it may go, what it needs."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -70,8 +72,12 @@ def test_what_a_proxy_loss_can_not_be_is_refused():
         with pytest.raises(InputError, match=r"training.loss.bounds: "):
             LOSSES.choose({"name": "proxy"} | fields).check(task, "tanh")
     LOSSES.choose({"name": "proxy", "bounds": [3, 4]}).check(endless, "tanh")
-    for wrong in ({"bounds": (0.0,)}, {"bounds": (1.0, 1.0)}, {"bounds": (float("inf"),)}, {"points": 0},
-                  {"current_weight": -0.1}, {"current_weight": float("inf")}):  # fmt: skip
+    mistakes: list[dict[str, Any]] = [
+        *({"bounds": bounds} for bounds in ((0.0,), (1.0, 1.0), (float("inf"),))),
+        *({"current_weight": weight} for weight in (-0.1, float("inf"))),
+        {"points": 0},
+    ]
+    for wrong in mistakes:
         with pytest.raises(InputError, match=f"{next(iter(wrong))}: "):
             ProxyLoss(one, **wrong)
     ProxyLoss(one, points=1, current_weight=0)
