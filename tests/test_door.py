@@ -316,7 +316,8 @@ ending.end_at_once(main)
             assert there(command.stdout).readline() == "begun\n"
             command.send_signal(signal.SIGINT)
             assert (
-                command.stderr.readline() == "rni: interrupted; ends as soon as the step is saved; Ctrl-C again: now\n"
+                there(command.stderr).readline()
+                == "rni: interrupted; ends as soon as the step is saved; Ctrl-C again: now\n"
             )
             if forever:
                 command.send_signal(signal.SIGINT)
