@@ -413,6 +413,8 @@ def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box():
     made = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 60)
     assert made.offset == (0, 0)
     assert max(*made.output_residuals, *made.current_residuals) < 1e-12
+    assert "for any duration" in str(made)
+    assert "for any duration" not in str(rni.design(rni.Integration(1.0), 20))  # there is no bound
     box = torch.tensor([1.0, 5.0]).double()
     z = _fresh_points(made.network, box, 0)
     assert z.shape == (256, 2)

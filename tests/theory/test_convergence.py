@@ -36,6 +36,13 @@ def test_spectrum_is_that_of_the_exact_hessian_with_one_null_direction(norms):
     assert abs(dense[3]) < 1e-12 * dense[0]
 
 
+def test_inputs_of_a_tenth_of_the_variance_have_a_tenth_of_the_curvature():
+    space = setting(1, 1, 0.1)
+    omega = rank_one(space, DECAY, 0.7, 1.0)
+    white, weak = (hessian_spectrum(omega, space, DECAY, 0.7, DURATION, size * torch.eye(3)) for size in (1, 0.1))
+    torch.testing.assert_close(weak, 0.1 * white)
+
+
 def test_null_direction_is_tangent_to_the_iso_scale_curve():
     space, step = setting(1, 1, 0.1), 1e-5
     tangent = (rank_one(space, DECAY, 0.7, 1 + step) - rank_one(space, DECAY, 0.7, 1 - step)) / (2 * step)
