@@ -223,6 +223,9 @@ def test_the_bound_of_a_trained_network_is_that_of_its_distance_from_an_exact_on
     def spectral(matrix):
         return np.linalg.norm(matrix, 2)
 
+    x = rni.inputs.white_noise(8, 400, 2, torch.Generator().manual_seed(0))
+    trained = exact.changed(torch.from_numpy(before))
+    assert polished.before == pytest.approx(rni.analysis.relative_error(trained, x).tolist())
     assert polished.norm == pytest.approx(spectral(before))
     assert polished.moved == pytest.approx(spectral(w - before))
     assert polished.distance == pytest.approx(np.linalg.norm(w - before) / np.linalg.norm(before))
@@ -410,6 +413,8 @@ def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box():
     made = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 60)
     assert made.offset == (0, 0)
     assert max(*made.output_residuals, *made.current_residuals) < 1e-12
+    assert "for any duration" in str(made)
+    assert "for any duration" not in str(rni.design(rni.Integration(1.0), 20))  # there is no bound
     box = torch.tensor([1.0, 5.0]).double()
     z = _fresh_points(made.network, box, 0)
     assert z.shape == (256, 2)
@@ -485,3 +490,15 @@ def test_linear_factors_meet_their_conditions_down_to_two_neurons_a_channel(stre
     left, right = linear_factors(same, same, torch.ones(2).double(), torch.Generator().manual_seed(0))
     torch.testing.assert_close(same.T @ left, torch.eye(2).double())
     torch.testing.assert_close(right.T @ same, torch.eye(2).double())
+
+
+def test_units_of_vectors_and_factors_do_not_make_a_network_blind():
+    net = rni.design(rni.Integration([0.9, 0.8]), 30, "linear").network
+    factors = net.recurrent.factors()
+    assert factors is not None
+    (a, b), unit = (part.detach() for part in factors), torch.tensor([1e-5, 1e5]).double()
+    e, d = net.encoders.detach(), net.decoders
+    for encoders, weights in ((e * unit, LowRank(a, b)), (e, LowRank(a / unit, b * unit))):
+        basis = coordinates(rni.Network(net.task, encoders, d, weights, "linear"))
+        torch.testing.assert_close(basis.right.T @ encoders, torch.eye(2).double(), atol=1e-4, rtol=0)
+        torch.testing.assert_close(basis.left @ basis.right.T, a @ b.T)

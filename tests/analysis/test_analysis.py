@@ -61,6 +61,13 @@ def test_the_ratio_of_a_factored_network_is_that_of_its_matrix(form: Form):
     assert current_ratio(low, directions, x) == pytest.approx(ratio, rel=1e-12)
 
 
+def test_without_currents_there_is_no_ratio():
+    none, x = torch.zeros(5, 2).double(), white_noise(2, 3, 1)
+    for w in (LowRank(none, none), Dense(none @ none.T)):
+        net = VanillaRNN(w, none[:, :1], Tanh(), none[:, 0])
+        assert math.isnan(current_ratio(net, torch.eye(5)[:, :2], x))
+
+
 @pytest.mark.parametrize("factored", [False, True])
 def test_a_few_singular_values_and_vectors_are_the_first_of_all(generator, factored):
     left, right = torch.randn(2, 90, 30, generator=generator, dtype=torch.float64)

@@ -158,3 +158,16 @@ def test_outputs_are_matched_with_integrals_by_correlation_of_either_sign():
     assert order.tolist() == [1, 2, 0]
     assert signs.tolist() == [1, 1, -1]
     assert matching(torch.zeros_like(z), z)[1].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_sizes_do_not_matter_to_what_is_matched(turned):
+    """With correlations of 0.6 + 0.48 for the order as it is, and 0.55 + 0.4 for the other."""
+    basis = torch.linalg.qr(torch.cat([torch.ones(50, 1), normal(50, 4)], 1)).Q[:, 1:]
+    correlation = torch.tensor([[0.6, 0.55], [0.4, 0.48]]).double()
+    correlation = correlation.T if turned else correlation
+    y = basis[:, :2] @ correlation.T + basis[:, 2:] * (1 - correlation.square().sum(1)).sqrt()
+    for size in (1e-3, 1.0, 1e3):
+        sizes = torch.tensor([1.0, size])
+        assert matching((y * sizes)[None], basis[None, :, :2])[0].tolist() == [0, 1]
+        assert matching(y[None], (basis[:, :2] * sizes)[None])[0].tolist() == [0, 1]

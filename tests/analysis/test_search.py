@@ -334,3 +334,15 @@ def test_a_chain_of_neurons_has_no_loop_and_a_ring_has_one():
     for factors, loops in (((left, right), False), ((left, left), True)):
         net = VanillaRNN(LowRank(*factors), torch.ones(2, 1), activation.make("tanh"), torch.zeros(2))
         assert feedforward(net) != loops
+
+
+@pytest.mark.parametrize(("leaks", "dimension"), [(1, 2), (2, 4), (3, 6)])
+@pytest.mark.parametrize("form", ["rate", "current"])
+def test_each_leak_has_latent_coordinates_unless_they_are_as_many_as_neurons(leaks, dimension, form):
+    w = normal(6, 2) @ normal(6, 2, seed=1).T
+    leak = torch.tensor([0.2, 0.5, 0.8]).double()[torch.arange(6) % leaks]
+    net = VanillaRNN(Dense(w), torch.ones(6, 1), activation.make("tanh"), torch.zeros(6), leak=leak, form=form)
+    once = latent(net)
+    assert once.dimension == dimension
+    assert once.own_time == pytest.approx(1 / float(leak.max()))
+    assert (once.left is None or once.right is None) == (dimension == 6)

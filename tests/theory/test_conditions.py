@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from rni.theory.channels import multiplexed
-from rni.theory.conditions import g_coefficients, is_generalizing_integrator
+from rni.theory.conditions import LinearSystem, _without_growing, g_coefficients, is_generalizing_integrator
 from rni.theory.moments import moments
 
 RNG = np.random.default_rng(0)
@@ -76,6 +76,29 @@ def test_unseen_unstable_mode_does_not_hide_the_verdict():
     recurrent = np.diag([0.9, 3.0])
     assert is_generalizing_integrator(recurrent, [1.0, 0.0], [2.0, 1.0], 0.9, 2.0)
     assert not is_generalizing_integrator(recurrent, [1.0, 1e-3], [2.0, 1.0], 0.9, 2.0)
+
+
+@pytest.mark.parametrize(("driven", "read"), [(True, True), (True, False), (False, True)])
+def test_growing_modes_are_seen_where_they_are_driven_and_read(driven, read):
+    """Among modes that are not orthogonal to each other; without them, the other moments are the same."""
+    rng = np.random.default_rng(1)
+    right, values = rng.normal(size=(5, 5)), np.array([0.9, 0.5, -0.3, 1.5, 1.2])
+    left = np.linalg.inv(right)
+    inputs, outputs = right @ rng.normal(size=(5, 2)), rng.normal(size=(2, 5)) @ left
+    inputs -= 0 if driven else right[:, 3:] @ (left[3:] @ inputs)
+    outputs -= 0 if read else (outputs @ right[:, 3:]) @ left[3:]
+    kept, seen = _without_growing(LinearSystem(right * values @ left, inputs, outputs), lambda value: abs(value) <= 1)
+    assert seen == (driven and read)
+    for q in range(4):
+        slow = (outputs @ right[:, :3]) * values[:3] ** q @ (left[:3] @ inputs)
+        power = np.linalg.matrix_power(kept.transition, q)
+        np.testing.assert_allclose(kept.outputs @ power @ kept.inputs, slow, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_each_mode_has_the_weight_of_its_channel(scale):
+    for mode in is_generalizing_integrator(*rank_one(scale=scale)).modes:
+        assert mode.residual < 1e-9
 
 
 @pytest.mark.parametrize("reading", [1e-3, 1e-8, 1e-20])

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from rni import InputError
 from rni.theory.averaged import averaged_gradient, averaged_hessian, averaged_loss, linear_problem
 from rni.theory.convergence import (
+    Convergence,
     advise,
     condition_number,
     fastest_convergence,
@@ -32,6 +34,13 @@ def test_spectrum_is_that_of_the_exact_hessian_with_one_null_direction(norms):
     dense = torch.linalg.eigvalsh(averaged_hessian(omega, problem_of(space, 0.7)).reshape(4, 4)).flip(0)
     torch.testing.assert_close(hessian_spectrum(omega, space, DECAY, 0.7, DURATION), dense[:3], rtol=1e-6, atol=1e-9)
     assert abs(dense[3]) < 1e-12 * dense[0]
+
+
+def test_inputs_of_a_tenth_of_the_variance_have_a_tenth_of_the_curvature():
+    space = setting(1, 1, 0.1)
+    omega = rank_one(space, DECAY, 0.7, 1.0)
+    white, weak = (hessian_spectrum(omega, space, DECAY, 0.7, DURATION, size * torch.eye(3)) for size in (1, 0.1))
+    torch.testing.assert_close(weak, 0.1 * white)
 
 
 def test_null_direction_is_tangent_to_the_iso_scale_curve():
@@ -166,3 +175,44 @@ def test_mixing_encoder_into_decoder_gives_a_larger_cosine_than_the_mixture():
 def test_settings_without_a_convergence_time_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         fastest_convergence(*arguments)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_advice_is_taken_from_scales_all_over_and_close_to_the_overlap(sign, monkeypatch):
+    """With another time to converge, |s - 3| + 1 in units of |d||e| = 2, so that the best and the slow are known."""
+
+    def known(space, decay, scale, duration):
+        looked_at.append(scale)
+        return Convergence(0.0, torch.zeros(2, 2), abs(abs(scale) / 2 - 3) + 1, 1.0)
+
+    looked_at = []
+    monkeypatch.setattr("rni.theory.convergence.fastest_convergence", known)
+    advice = advise(plane(1, 2, 0.5), DECAY, sign * 4.0, DURATION, slower=2.0)
+    around = 0.5 * np.logspace(-3, -0.5, 12)
+    grid = [2 * np.logspace(-3, 1, 81), 0.5 + around, 0.5 - around, [0.5]]
+    sizes = np.sort(np.concatenate(grid if sign > 0 else grid[:1]))
+    np.testing.assert_allclose(looked_at, [*sign * sizes, sign * 4.0])
+    times = np.abs(sizes / 2 - 3) + 1
+    assert advice.convergence.condition_number == 2
+    assert advice.best_time == pytest.approx(times.min())
+    assert advice.best_scale == pytest.approx(sign * sizes[times.argmin()])
+    slow = sizes[times > 2 * times.min()]
+    runs = np.array([[slow[0], slow[slow < 6].max()], [slow[slow > 6].min(), slow[-1]]])
+    np.testing.assert_allclose(advice.avoid, sign * runs)
+
+
+def test_steps_shrink_the_distance_by_the_condition_number():
+    found = Convergence(0.0, torch.zeros(2, 2), 8.0, 2.0)
+    assert (found.condition_number, found.learning_rate, found.contraction) == (4, 0.125, 0.75)
+    assert Convergence(0.0, torch.zeros(2, 2), 8.0, 0.0).condition_number == np.inf
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e5])
+def test_parallel_vectors_are_refused_whatever_their_size(unit):
+    with pytest.raises(InputError, match="parallel"):
+        fastest_convergence(plane(unit, 1, unit), DECAY, unit, DURATION)
+    near = plane(unit, 1, unit * (1 - 1e-6))
+    assert fastest_convergence(near, DECAY, 2 * unit, DURATION).largest > 0
+    for scale, decay, duration in ((0.0, DECAY, 3), (1.0, 0.0, 3), (1.0, DECAY, 2)):
+        with pytest.raises(InputError):
+            fastest_convergence(plane(1, 1, 0), decay, scale, duration)
