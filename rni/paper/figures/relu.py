@@ -42,10 +42,11 @@ def by_duration(profile: Profile) -> list[list[Specification]]:
 
     Adam's steps have the same size in every weight, so that its rate goes with 1 / n and has to fall in the end.
     """
-    descent: dict[str, Any] = {"weights": factored(profile), "steps": 3000 if profile.quick else 5000}
-    adam = {"optimizer": "adam", "learning_rate": 0.1 / profile.neurons, "schedule": "cosine", "steps": 3000}
+    steps = 3000 if profile.quick else 5000
+    adam = {"optimizer": "adam", "learning_rate": 0.1 / profile.neurons, "schedule": "cosine"}
+    both: tuple[dict[str, Any], ...] = ({"weights": factored(profile)}, adam)
     lengths: list[dict[str, Any]] = [{"duration": t, "batch": 32 if t < 10 else 16} for t in DURATIONS]
-    return [[specification(profile, **options, **length) for length in lengths] for options in (descent, adam)]
+    return [[specification(profile, **options, **length, steps=steps) for length in lengths] for options in both]
 
 
 def by_trained(profile: Profile) -> dict[str, list[list[Specification]]]:
