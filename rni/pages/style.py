@@ -90,15 +90,14 @@ def _in_words(text: str) -> str:
 
 
 def _parts(drawing: Drawing, width: float, height: float) -> list[tuple[float, float, float, float]]:
-    """Legends of the whole, then panels: with their colour bars, and with what overlaps them, as insets do."""
+    """Legends beside the panels, then panels: with their colour bars, and with what overlaps them, as insets do."""
     drawing.draw_without_rendering()
     bars = {axis: [bar.ax for bar in map(_bar, axis.get_children()) if bar is not None] for axis in drawing.axes}
-    boxes: list[Bbox] = []
+    boxes: list[Bbox] = [box for each in drawing.legends if (box := each.get_tightbbox()) is not None]
     for axis in (axis for axis in drawing.axes if axis.get_label() != "<colorbar>"):
         box = Bbox.union([part for each in (axis, *bars[axis]) if (part := each.get_tightbbox()) is not None])
         inside = [each for each in boxes if _overlap(each, box) > 0.5]
         boxes = [each for each in boxes if each not in inside] + [Bbox.union([box, *inside])]
-    boxes = [box for each in drawing.legends if (box := each.get_tightbbox()) is not None] + boxes
     ends = [width, height, width, height]
     cut = [np.clip(96 / drawing.dpi * np.array(box.padded(8).extents), 0, ends).tolist() for box in boxes]
     return [(left, height - top, right - left, top - bottom) for left, bottom, right, top in cut]

@@ -85,6 +85,16 @@ def test_a_panel_keeps_its_colour_bar_and_its_inset():
     assert shown.seen.count("Colours: W_ij.") == 2
 
 
+def test_a_legend_within_a_panel_belongs_to_it_and_one_beside_stands_for_itself():
+    drawing, (axis, _) = panels(2)
+    (line,) = axis.plot([0, 1])
+    within = drawing.legend([line], ["y"], loc="center", bbox_to_anchor=(0.5, 0.5), bbox_transform=axis.transAxes)
+    assert len(picture(drawing).panels) == 2
+    within.remove()
+    drawing.legend([line], ["y"], loc="outside upper center")
+    assert len(picture(drawing).panels) == 3
+
+
 def test_claims_and_numbers_stand_beside_the_page(report):
     claim, ours = json.loads((report.parent / "claims.json").read_text())
     words = {"id", "where", "statement", "criterion", "expected", "origin", "settings", "revised", "because"}
