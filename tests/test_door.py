@@ -53,6 +53,8 @@ def test_the_shell_completes_commands_and_options(tmp_path):
 
     assert completed("rni de") == ["design"]
     assert completed("rni design --act") == ["--activation"]
+    assert completed("rni train run.toml --ne") == ["--neurons"]
+    assert completed("rni train run.toml --neurons 50 --st") == ["--steps", "--stop-loss"]
 
 
 def test_the_help_of_train_lists_every_field_with_its_default(rni_command):

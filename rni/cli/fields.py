@@ -3,6 +3,7 @@
 A test holds this table against the specification.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 from typer.core import TyperCommand
@@ -54,5 +55,16 @@ class WithFields(TyperCommand):
         super().format_options(ctx, formatter)
         for section, fields in FIELDS.items():
             with formatter.section(f"Fields, {section}" if section else "Fields, with their defaults"):
-                flags = {f"--{name.replace('_', '-')}": text for name, text in fields.items()}
-                formatter.write_dl([(f"{flag} {default}".rstrip(), words) for flag, (default, words) in flags.items()])
+                rows = {f"{_flag(name)} {default}".rstrip(): words for name, (default, words) in fields.items()}
+                formatter.write_dl(list(rows.items()))
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        flags = {_flag(name): words for fields in FIELDS.values() for name, (_, words) in fields.items()}
+        begun = {flag: words for flag, words in flags.items() if incomplete and flag.startswith(incomplete)}
+        return super().shell_complete(ctx, incomplete) + [
+            SimpleNamespace(value=flag, type="plain", help=words) for flag, words in begun.items()
+        ]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
