@@ -15,6 +15,8 @@ class Described(ABC):
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    __repr__ = __str__  # what a session shows, in place of all fields with their arrays
+
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 

@@ -1,6 +1,7 @@
 """The errors a user can act on. Messages read `thing: value; allowed: ...`, in one line."""
 
 import os
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral
@@ -97,3 +98,23 @@ def require_one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Refuse a name that is none of those allowed."""
     if value not in (names := tuple(allowed)):
         raise InputError(f"{name}: {value!r}; allowed: {', '.join(map(repr, names))}{nearest(value, names)}")
+
+
+def in_words(message: str) -> str:
+    """What a value should be, of a sentence of pydantic's: `Input should be greater than 0` as `above 0`."""
+    words = re.sub(r"^Input should be (a valid )?", "", message)
+    for theirs, ours in _WORDS.items():
+        words = re.sub(theirs, ours, words)
+    return words
+
+
+_WORDS = {
+    r"^integer\b.*": "a whole number",
+    r"^number\b.*": "a number",
+    r"^string$": "text",
+    r"^boolean\b.*": "true or false",
+    r"^greater than or equal to (\S+)$": r"\1 or more",
+    r"^less than or equal to (\S+)$": r"at most \1",
+    r"^greater than (\S+)$": r"above \1",
+    r"^less than (\S+)$": r"below \1",
+}

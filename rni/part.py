@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, computed_field
 from pydantic_core import ErrorDetails
 
-from rni.errors import InputError, nearest
+from rni.errors import InputError, in_words, nearest
 
 Numbers = Annotated[tuple[float, ...], Strict(False)]
 Positive = Annotated[float, Field(gt=0)]
@@ -94,6 +94,7 @@ def require(condition: bool, field: str, value: Any, allowed: str) -> None:
 
 def shown(value: Any) -> str:
     """A value as Python writes it, as far as 80 characters go: a file may nest it deeply, or hold enormous numbers."""
+    value = list(value) if isinstance(value, tuple) else value
     try:
         text = _brief.repr(value)
     except ValueError:  # Python writes no whole numbers of more than 4300 digits
@@ -135,7 +136,7 @@ def _problems(model: type[Part], error: ErrorDetails) -> Iterator[tuple[str, str
         case "too_long":
             yield f"{where}: {value}", f"at most {error.get('ctx', {})['max_length']}"
         case _:
-            yield f"{where}: {value}", error["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+            yield f"{where}: {value}", in_words(error["msg"])
 
 
 def _place(error: ErrorDetails) -> str:

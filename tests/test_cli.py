@@ -126,7 +126,7 @@ def test_flags_override_the_file(rni, config, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "run.toml", "--neurons", "x"], "rni: network.neurons: 'x'; allowed: integer"),
+        (["train", "run.toml", "--neurons", "x"], "rni: network.neurons: 'x'; allowed: a whole number"),
         (["train", "run.toml", "--nurons", "5"], "rni: nurons: no such field; allowed: seed"),
         (["train", "run.toml", "--neurons"], "rni: --neurons: no value"),
         (["train", "run.toml", "five"], "rni: five: unexpected"),

@@ -17,6 +17,7 @@ from rni.analysis.verdict import percent
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
 from rni.interrupt import held_interrupt
+from rni.pages import template
 from rni.pages.analysis import _linearity
 from rni.runs.engine import _end_with, _saves, local
 from rni.runs.execution import Result, run
@@ -145,7 +146,7 @@ def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, mo
     monkeypatch.setattr("rni.exchange.foreign.read", interrupted)
     monkeypatch.setattr("rni.exchange.native.read", interrupted)
     flags = ["--inputs", "x.npy", "--out", "y.npy"] if command == "simulate" else ["--out", "page.html"]
-    assert rni_command(command, net, *flags) == (130, "", "rni: interrupted; what was written is whole\n")
+    assert rni_command(command, net, *flags) == (130, "", "rni: interrupted; no file is left half written\n")
     assert not (tmp_path / "y.npy").exists()
 
 
@@ -351,7 +352,7 @@ def test_a_training_that_was_too_short_says_so(rni_command, config):
     code, out, _ = rni_command("train", config)
     assert (code, out.splitlines()[1].split(":")[0]) == (0, "forgets")
     assert "what to do: train longer: the loss still falls, by " in out
-    assert "--steps 1000\n" in out
+    assert "--steps 5000\n" in out
     longer = ["--steps", "1000", "--decays", "0.5", "--out", "long.safetensors"]
     assert "what to do" not in rni_command("train", config, *longer)[1]
 
@@ -420,3 +421,26 @@ def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, m
     assert paper.startswith("claims, the paper's: 0 reproduced, 2 not reproduced")
     assert ours.startswith("claims, ours: 0 reproduced")
     assert wrote == "wrote index.html"
+
+
+@pytest.mark.parametrize("there", ["index.html", "table.csv"])
+def test_a_folder_with_files_of_somebody_else_is_left_alone(rni_command, tmp_path, there):
+    (tmp_path / "run.toml").write_text('kind = "design"\ntask.decays = [0.9]\nnetwork.neurons = 20\n')
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / there).write_text("mine")
+    commands = [("sweep", tmp_path / "run.toml", "--over", "seed=0..1", "--measure", "error", "--workers", 1)]
+    commands += [("reproduce", "fig1", "--workers", 1)] if there == "index.html" else []
+    for command in commands:
+        code, _, err = rni_command(*command, "--out", tmp_path / "mine", "--store", tmp_path / "runs")
+        assert (code, err) == (
+            2,
+            f"rni: {tmp_path / 'mine'}: {there} there already, which is not of rni; allowed: another folder\n",
+        )
+    assert (tmp_path / "mine" / there).read_text() == "mine"
+
+
+def test_a_page_of_ours_is_replaced(tmp_path):
+    template.require_own(tmp_path / "nowhere", "index.html")
+    (tmp_path / "index.html").write_bytes(b"<head>" + template.MARK)
+    (tmp_path / "table.csv").write_text("key")
+    template.require_own(tmp_path, "index.html", "table.csv")

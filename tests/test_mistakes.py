@@ -1,5 +1,6 @@
 """Deliberate mistakes at the command line: each is one line that says what to do, exit code 2, and changes nothing."""
 
+import pickle
 import re
 import shlex
 import sys
@@ -46,11 +47,11 @@ rni train run.toml -n 50
 rni train run.toml --neurons
     --neurons: no value; allowed: --neurons VALUE
 rni train run.toml --neurons ten
-    network.neurons: 'ten'; allowed: integer
+    network.neurons: 'ten'; allowed: a whole number
 rni train run.toml --neurons 1
-    network.neurons: 1; allowed: greater than or equal to 2
+    network.neurons: 1; allowed: 2 or more
 rni train run.toml --neurons 50.5
-    network.neurons: 50.5; allowed: integer
+    network.neurons: 50.5; allowed: a whole number
 rni train run.toml --activation rleu
     network.activation: 'rleu'; ...; did you mean relu?
 rni train run.toml --activation "{name='sigmoid', slop=5}"
@@ -58,7 +59,15 @@ rni train run.toml --activation "{name='sigmoid', slop=5}"
 rni train run.toml --activation "{slope=5}"
     network.activation: {'slope': 5}; allowed: a name, or a table with one
 rni train run.toml --decays 1.5
-    task.decays: (1.5,); allowed: numbers between 0 and 1
+    task.decays: [1.5]; allowed: numbers between 0 and 1
+rni train run.toml --decays 0.9 --decays 0.8
+    --decays: 0.9, and 0.8 again; allowed: once, with all its numbers
+rni train run.toml --loss batch --loss proxy
+    --loss: given twice; allowed: once
+rni train --decays 0.9 --neurons 50
+    CONFIG.toml: missing; allowed: rni train CONFIG.toml
+rni train run.toml --activation "{name="
+    {name=: no table; allowed: {name = 'sigmoid', slope = 50}
 rni train run.toml --decays 0.9 high
     high: unexpected; allowed: --FIELD VALUE
 rni train run.toml --decays
@@ -66,33 +75,33 @@ rni train run.toml --decays
 rni train run.toml --decays []
     task.decays: []; allowed: at least 1
 rni train run.toml --decays 0.9 --scales 1 2
-    task.scales: (1.0, 2.0); allowed: 1, one for each decay
+    task.scales: [1.0, 2.0]; allowed: 1, one for each decay
 rni train run.toml --loss bach
     training.loss: 'bach'; ...; did you mean batch?
 rni train run.toml --loss averaged
-    training.loss: 'averaged'; allowed: 'batch' for the activation 'relu'
+    training.loss: 'averaged'; allowed: 'batch' or 'proxy' for the activation 'relu'
 rni train run.toml --points 64
     training.loss.points: no such field; allowed: duration, correlation, batch
 rni train run.toml --batch 0
-    training.loss.batch: 0; allowed: greater than or equal to 1
+    training.loss.batch: 0; allowed: 1 or more
 rni train run.toml --optimizer rmsprop
     training.optimizer: 'rmsprop'; allowed: 'sgd' or 'adam'
 rni train run.toml --learning-rate fast
-    training.learning_rate: 'fast'; allowed: number
+    training.learning_rate: 'fast'; allowed: a number
 rni train run.toml --learning-rate -0.1
-    training.learning_rate: -0.1; allowed: greater than 0
+    training.learning_rate: -0.1; allowed: above 0
 rni train run.toml --steps -3
-    training.steps: -3; allowed: greater than or equal to 0
+    training.steps: -3; allowed: 0 or more
 rni train run.toml --precision half
     network.precision: 'half'; allowed: 'float32' or 'float64'
 rni train run.toml --seed -1
-    seed: -1; allowed: greater than or equal to 0
+    seed: -1; allowed: 0 or more
 rni train run.toml --train encoders
     training.train: 'encoders'; allowed: 'recurrent', ... or 'all'
 rni train run.toml --weights sparse
     network.weights: 'sparse'; allowed: dense, dale, lowrank
 rni train run.toml --weights "{name='dale', inhibitory=2}"
-    network.weights.inhibitory: 2; allowed: less than or equal to 1
+    network.weights.inhibitory: 2; allowed: at most 1
 rni train run.toml --snapshots few
     --snapshots: 'few'; allowed: a whole number
 rni train run.toml --out net.pt
@@ -118,9 +127,9 @@ rni train run.toml --quiet
 rni train run.toml --neurons --steps 5
     --neurons: no value; allowed: --neurons VALUE
 rni train run.toml --neurons=
-    network.neurons: ''; allowed: integer
+    network.neurons: ''; allowed: a whole number
 rni train run.toml --neurons 10000000
-    network.neurons: 10000000; allowed: less than or equal to 1000000
+    network.neurons: 10000000; allowed: at most 1000000
 rni train run.toml --out=
     .: a folder; allowed: the name of a file
 rni train run.toml --decays "0.9;0.8"
@@ -132,17 +141,17 @@ rni train run.toml --task.decays.0 0.9
 rni train run.toml --learning-rate inf
     training.learning_rate: inf; allowed: a finite number
 rni train run.toml --steps 1e3
-    training.steps: 1000.0; allowed: integer
+    training.steps: 1000.0; allowed: a whole number
 rni train run.toml --seed 1.5
-    seed: 1.5; allowed: integer
+    seed: 1.5; allowed: a whole number
 rni train run.toml --activation ReLU
     network.activation: 'ReLU'; ...; did you mean relu?
 rni train run.toml --precision 64
     network.precision: 64; allowed: 'float32' or 'float64'
 rni train run.toml --threads 0
-    training.threads: 0; allowed: greater than or equal to 1
+    training.threads: 0; allowed: 1 or more
 rni train run.toml --snapshots -1 --out n.safetensors
-    --snapshots: '-1'; allowed: greater than or equal to 0
+    --snapshots: '-1'; allowed: 0 or more
 rni train run.toml --vectors orthonormal --neurons 2 --decays 0.9 0.8 0.7
     network.neurons: 2; allowed: at least 6 for 3 such channels
 rni train net.safetensors
@@ -161,11 +170,13 @@ rni design 0.9 0.8
 rni design --decays 0.9,x
     --decays: '0.9,x'; allowed: numbers, e.g. 0.95,0.9
 rni design --decays 1.2
-    --decays: (1.2,); allowed: numbers between 0 and 1
+    --decays: [1.2]; allowed: numbers between 0 and 1
 rni design --decays 0 --out d.safetensors
     decays (0.0,), ...; allowed in a design: none of them 0
 rni design --decays 0.9 --neurons 0
-    --neurons: 0; allowed: greater than or equal to 2
+    --neurons: 0; allowed: 2 or more
+rni design --decays 0.9 --decays 0.8
+    --decays: 0.9, and 0.8 again; allowed: once, with all its numbers
 rni design --decays 0.9 --nuerons 50
     --nuerons: no such option; ...; did you mean --neurons?
 rni design --decays 0.9 --activation tan
@@ -173,9 +184,9 @@ rni design --decays 0.9 --activation tan
 rni design --decays 0.9 --bounds 3 --out d.safetensors
     --bounds: [3.0]; allowed: none for 'relu'
 rni design --decays 0.9 --bounds 1 2 --activation tanh
-    --bounds: (1.0, 2.0); allowed: 1 positive numbers
+    --bounds: [1.0, 2.0]; allowed: 1 positive numbers
 rni design --decays 0.995 --activation sigmoid --neurons 200 --out d.safetensors
-    --bounds: integrals of channel 1 up to 199; allowed: 5.32, ... square root of the 200 neurons: ... relu and linear
+    --bounds: integrals of channel 1 up to 199; allowed: well below 5.32, ... square root of the 200 neurons: ... relu
 rni design --decays 0.995 --activation sigmoid --neurons 200 --bounds 1 --out d.safetensors
     design: ... what may help: smaller decays (0.995 adds up some 200 steps, ...), other bounds than 1, ... the 5.3
 rni design --decays 0.9 0.8 --neurons 3 --out d.safetensors
@@ -183,9 +194,9 @@ rni design --decays 0.9 0.8 --neurons 3 --out d.safetensors
 rni design --decays 0.9 0.8 --scales 0 1 --out d.safetensors
     scales (0.0, 1.0); allowed in a design: none of them 0
 rni design --decays 0,9
-    --decays: (0.0, 9.0); allowed: numbers between 0 and 1
+    --decays: [0.0, 9.0]; allowed: numbers between 0 and 1
 rni design --decays 0.9 --leak 2
-    --leak: 2.0; allowed: less than or equal to 1
+    --leak: 2.0; allowed: at most 1
 rni design --polish rnn.pt --out d.safetensors
     rnn.pt: a file of torch.save; taken by rni analyze; allowed: a network
 rni design --polish net.safetensors --neurons 5
@@ -227,6 +238,10 @@ rni analyze noinputs.npz
     noinputs.npz: inputs: missing; allowed: activity with the inputs
 rni analyze pictures.npz
     pictures.npz: picture: unknown; allowed: recurrent, ... for a recording
+rni analyze objects.npz
+    objects.npz: inputs: not enough; allowed: recurrent, ...; not read, because pickled: activity
+rni analyze net.pkl
+    net.pkl: ...; allowed: an .npz file, as numpy.savez(path, **arrays) writes it
 rni analyze x.npy
     x.npy: an array, as numpy.save writes it; taken by rni simulate
 rni analyze run.checkpoint
@@ -240,7 +255,7 @@ rni analyze data.mat
 rni analyze net.safetensors --inputs three.npy
     three.npy: float64 of shape (5, 3); ... (time, 2)
 rni analyze net.safetensors --inputs nan.npy
-    nan.npy: float64 of shape (5, 2); allowed: finite numbers
+    nan.npy: NaN or infinite values; allowed: finite numbers
 rni analyze net.safetensors --inputs notes.txt
     notes.txt: a text; allowed: an array, X.npy
 rni analyze net.safetensors --decays 0.9
@@ -338,12 +353,14 @@ rni reproduce fig1,fig99
     fig99: no such figure; allowed: fig1,
 rni runs prune --size 5 --store none
     --size: '5'; allowed: a number with a unit of kB, MB, GB
+rni runs prune --older -1
+    --older: '-1'; allowed: 0 or more
 rni reproduce fig99
     fig99: no such figure; allowed: fig1, ...; did you mean fig9?
 rni reproduce --profile papr
     --profile: 'papr'; allowed: quick, paper; did you mean paper?
 rni reproduce fig1 --workers 0
-    --workers: '0'; allowed: greater than or equal to 1
+    --workers: '0'; allowed: 1 or more
 rni reproduce fig1 --workers 2 --scheduler tcp://x
     --scheduler: given with --workers; allowed: one of the two
 rni reproduce fig1 --out run.toml
@@ -389,6 +406,8 @@ def folder(tmp_path_factory):
     np.savez(place / "recording.npz", activity=np.zeros((4, 50, 5)), inputs=np.zeros((4, 50, 1)))
     np.savez(place / "noinputs.npz", activity=np.zeros((4, 50, 5)))
     np.savez(place / "pictures.npz", picture=np.zeros((3, 3)))
+    np.savez(place / "objects.npz", activity=np.array([{}], dtype=object), inputs=np.zeros((4, 50, 1)))
+    (place / "net.pkl").write_bytes(pickle.dumps([1, 2]))
     (place / "half.npz").write_bytes((place / "recording.npz").read_bytes()[:100])
     tensors = {"rnn.safetensors": {}, "run.checkpoint": {"format": checkpoint.FORMAT}}
     for name, header in (tensors | {"two.snapshots.safetensors": {"format": snapshots.FORMAT}}).items():

@@ -146,6 +146,10 @@ def test_an_analysis_is_asked_for_saved_and_drawn_in_python(tmp_path):
     assert "<svg" in (tmp_path / "page.html").read_text() or "<img" in (tmp_path / "page.html").read_text()
     assert json.loads((tmp_path / "numbers.json").read_text())["decays"] == [0.9, 0.8]
     assert len(found.plot().axes) == 2
+    assert repr(found) == str(found)
+    assert re.fullmatch(
+        r'<pre>.*</pre><img src="data:image/png;base64,[^"]+" alt="[^"]*against[^"]*">', found._repr_html_(), re.DOTALL
+    )
     with pytest.raises(rni.InputError, match=r"allowed: a name that ends in .html or .json"):
         found.save(tmp_path / "page.pdf")
     with pytest.raises(rni.InputError, match="decays, scales: with a task, or scales alone"):

@@ -156,5 +156,5 @@ def test_fields_of_a_part_from_outside_are_checked_and_may_stand_beside_the_name
     add_all()
     raw = RAW | {"training": {"loss": "last_step", "sequences": 6, "steps": 5}}
     assert Specification.parse(raw) == Specification.parse(RAW)
-    with pytest.raises(InputError, match=r"network\.activation\.strength: -1; allowed: greater than 0"):
+    with pytest.raises(InputError, match=r"network\.activation\.strength: -1; allowed: above 0"):
         Specification.parse(RAW | {"network": {"activation": {"name": "cubic", "strength": -1}}})

@@ -436,7 +436,7 @@ rni.Specification("run.toml")
 rni.Specification.parse({})
     task: missing; allowed: a value, it has no default
 rni.Specification.parse({"task": {"decays": [1.9]}})
-    task.decays: (1.9,); allowed: numbers between 0 and 1
+    task.decays: [1.9]; allowed: numbers between 0 and 1
 rni.Specification.parse({"task": {"decays": [0.9]}, "network": {"nuerons": 30}})
     network.nuerons: no such field; allowed: neurons, activation, vectors, weights, leak, ...; did you mean neurons?
 rni.Specification.parse({"decays": [0.9]})

@@ -33,7 +33,7 @@ RETURN = 0.1  # of the variance: as close counts as the same state
 LARGEST = 5000  # neurons whose connections are followed one by one
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Dynamics(Described):
     r"""Fixed points of the network, and what becomes of the states that it visits without inputs.
 

@@ -14,7 +14,7 @@ from rni.exchange.vanilla import VanillaRNN
 TRIALS = 64  # at least, over which what noise adds is averaged
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Noisy(Described):
     """The network as it is, with `noise`, beside all that is measured without.
 

@@ -19,7 +19,7 @@ LEVELS = (0.01, 0.03, 0.1)
 DURATION = 400
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Robustness(Described):
     """Relative errors, the largest over channels and the mean over draws, by level of each disturbance.
 

@@ -1,5 +1,8 @@
 """What an analysis found, and how it says so."""
 
+import base64
+import html
+import io
 import json
 import math
 from abc import abstractmethod
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class _Result(Described):
     verdict: Verdict
     populations: dict[str, float] | None
@@ -58,7 +61,7 @@ class _Result(Described):
             raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .html or .json")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Analysis(_Result):
     """The verdict; relative errors by kind of input and duration, for each channel; singular values; the ratio r.
 
@@ -176,8 +179,17 @@ class Analysis(_Result):
         plot.spectrum(self.singular_values, self.outliers, right)
         return figure
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the lines, and `plot()` below them."""
+        from rni.pages.style import described
 
-@dataclass(frozen=True, kw_only=True)
+        figure, buffer = self.plot(), io.BytesIO()
+        figure.savefig(buffer, format="png")
+        image, seen = base64.b64encode(buffer.getvalue()).decode(), html.escape(described(figure.axes))
+        return f'{super()._repr_html_()}<img src="data:image/png;base64,{image}" alt="{seen}">'
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RecordingAnalysis(_Result):
     """What recorded activity says without weights: the verdict, effective decays, dimension, selectivity.
 

@@ -52,7 +52,7 @@ class Mode:
 
 def duration(steps: float, dt: float | None) -> str:
     """In steps, and in time."""
-    return f"{steps:.4g} steps" if dt is None else f"{steps:.4g} steps, {steps * dt:.4g} in time"
+    return f"{steps:.4g} steps" if dt is None else f"{steps:.4g} steps, {steps * dt:.4g} units of time"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Point:
     modes: tuple[Mode, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FixedPoints(Described):
     """points, those that most visited states settle next to first; their states (points, neurons), h or v.
 
@@ -105,6 +105,8 @@ class FixedPoints(Described):
             speed = "" if point.stability != "slow point" else f", speed {point.speed:.2g} a step"
             modes = "  ".join(mode.describe(self.dt) for mode in point.modes[:3])
             yield f"  {point.stability}{speed}: multipliers {modes}"
+        if len(self.points) > 5:
+            yield f"  and {len(self.points) - 5} more"
 
 
 @torch.no_grad()

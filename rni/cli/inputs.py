@@ -28,5 +28,6 @@ def read_inputs(path: Path, channels: int) -> "Tensor":
     fits = x.ndim in (2, 3) and x.shape[-1] == channels and x.size
     if x.dtype.kind not in "fiub" or not fits or not np.isfinite(x).all():
         allowed = f"finite numbers, (batch, time, {channels}) or (time, {channels})"
-        raise InputError(f"{path}: {x.dtype} of shape {x.shape}; allowed: {allowed}")
+        some = f"{x.dtype} of shape {x.shape}" if x.dtype.kind not in "fiub" or not fits else "NaN or infinite values"
+        raise InputError(f"{path}: {some}; allowed: {allowed}")
     return real(str(path), x)

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from rni.errors import InputError
@@ -23,6 +24,8 @@ def value(text: str) -> Any:
     for read in (float, _numbers):
         with suppress(ValueError):
             return read(text)
+    if text.lstrip().startswith("{"):
+        raise InputError(f"{text}: no table; allowed: {{name = 'sigmoid', slope = 50}}, as in TOML")
     return text
 
 
@@ -34,6 +37,12 @@ def joined(arguments: list[str]) -> list[str]:
             whole[-1] += f" {part}"
         else:
             whole.append(part)
+    given: dict[str, str] = {}
+    for flag, numbers in pairwise(whole):
+        if re.match(r"--\w", flag) and are_numbers(numbers):
+            if flag in given:
+                raise InputError(f"{flag}: {given[flag]}, and {numbers} again; allowed: once, with all its numbers")
+            given[flag] = numbers
     return whole
 
 

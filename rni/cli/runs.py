@@ -49,7 +49,7 @@ def watch(store: Store = None) -> None:
 
 @app.command()
 def prune(
-    older: Annotated[float | None, typer.Option(metavar="DAYS", help="Runs written before that.")] = None,
+    older: Annotated[float | None, typer.Option(metavar="DAYS", min=0, help="Runs written before that.")] = None,
     size: Annotated[str | None, typer.Option(metavar="SIZE", help="The oldest, until so much is left: 2GB.")] = None,
     where: Where = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,

@@ -39,6 +39,7 @@ def sweep(
     Finished runs are kept: a killed sweep goes on where it was.
     """
     from rni.atomic import require_writable_folder
+    from rni.pages.template import require_own
     from rni.runs.sweep import MOST, planned
 
     require_one_engine(workers, scheduler)
@@ -56,6 +57,7 @@ def sweep(
         by=by,
     )
     require_writable_folder(out)
+    require_own(out, "index.html", "table.csv", "table.parquet")
 
     from rni.pages.sweep import write
     from rni.runs.sweeping import carry_out, executor_of

@@ -29,6 +29,8 @@ def train(
 
     A killed or interrupted training goes on where it was when the same command is given again.
     """
+    if str(config).startswith("--"):
+        raise InputError("CONFIG.toml: missing; allowed: rni train CONFIG.toml, and then any of its fields as flags")
     require_kind(config, ("configuration", "text", "empty"), "a configuration, CONFIG.toml")
 
     from rni.runs.specification import Specification
@@ -95,7 +97,7 @@ def _advice(result: "Result") -> str:
     before, last = (sum(losses[end - part : end]) for end in (len(losses) - part, len(losses)))
     if len(losses) < 2 or last < 0.98 * before:
         fall = f", by {1 - last / before:.0%} over the last tenth of the steps" if len(losses) > 1 else ""
-        return f"train longer: the loss still falls{fall}; --steps {max(1000, 2 * len(losses))}"
+        return f"train longer: the loss still falls{fall}; --steps {max(5000, 2 * len(losses))}"
     proxy = "" if result.specification.training.loss.name == "proxy" else "--loss proxy, "
     return f"the loss falls no more: {proxy}more --neurons, or another --learning-rate"
 
@@ -115,5 +117,8 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
                 place(flag.removeprefix("--").replace("-", "_"))  # which refuses what is no field
                 raise InputError(f"{flag}: no value; allowed: {flag} VALUE")
             text = rest.pop(0)
-        values[flag.removeprefix("--").replace("-", "_")] = value(text)
+        name = flag.removeprefix("--").replace("-", "_")
+        if name in values:
+            raise InputError(f"{flag}: given twice; allowed: once, with all its values")
+        values[name] = value(text)
     return values

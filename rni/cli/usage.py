@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from rni.cli.lists import are_numbers, joined
-from rni.errors import InputError, nearest
+from rni.errors import InputError, in_words, nearest
 
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
@@ -26,7 +26,7 @@ class Commands(TyperGroup):
             with _in_our_words():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            print("rni: interrupted; what was written is whole", file=sys.stderr)
+            print("rni: interrupted; no file is left half written", file=sys.stderr)
             raise typer.Exit(130) from None
 
 
@@ -52,7 +52,7 @@ def _said(error: Any) -> str:
             return f"{name}: missing; allowed: {path} {name}{text}"
         wrong = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {"msg": message}
         value = f" {wrong['input']!r}" if "input" in wrong else ""
-        return f"{name}:{value}; allowed: {_allowed(wrong['msg'])}"
+        return f"{name}:{value}; allowed: {in_words(wrong['msg'])}"
     if option is not None and message.startswith("No such option"):
         known = [name.removeprefix("--") for each in command.params for name in each.opts if name.startswith("--")]
         likely = nearest(option.removeprefix("--"), known).replace("mean ", "mean --")
@@ -68,9 +68,3 @@ def _said(error: Any) -> str:
         likely = are_numbers(extra) and any("--decays" in each.opts for each in command.params)
         return f"{extra}: unexpected; allowed: {f'--decays {extra}' if likely else f'see {path} --help'}"
     return message
-
-
-def _allowed(message: str) -> str:
-    """What the value should be, of a sentence of pydantic's."""
-    words = message.removeprefix("Input should be ").partition(",")[0]
-    return {"a valid integer": "a whole number", "a valid number": "a number"}.get(words, words)

@@ -34,7 +34,7 @@ LIMITS = {"exact": 1e-6, "approximate": 0.1}  # relative errors over 2000 steps,
 DEPENDENT = 1e-12  # smallest singular value of directions that are linearly dependent
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Design(Described):
     r"""A network with W of rank D, and how well it meets its conditions on points that its design did not use.
 
@@ -220,9 +220,10 @@ def _check_activation(f: Activation, task: Integration, decoders: Tensor, box: T
     for c in range(task.channels):
         if wanted[c] > largest[c]:
             raise InputError(
-                f"bounds: integrals of channel {c + 1} up to {wanted[c]:.3g}; allowed: {largest[c]:.3g}, the most that "
-                f"{f!r} gives with these decoders, which grows but as the square root of the {len(decoders)} neurons: "
-                "smaller bounds, larger decoders of both signs, or relu and linear, which hold integrals of any size"
+                f"bounds: integrals of channel {c + 1} up to {wanted[c]:.3g}; allowed: well below {largest[c]:.3g}, "
+                f"the most that {f!r} gives with these decoders, which grows but as the square root of the "
+                f"{len(decoders)} neurons: smaller bounds, larger decoders of both signs, or relu and linear, which "
+                "hold integrals of any size"
             )
 
 

@@ -24,7 +24,7 @@ from rni.theory.capacity import least_neurons
 from rni.weights import LowRank
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polished(Described):
     r"""An exact integrator and how far it is from the network that it was made of.
 

@@ -98,8 +98,9 @@ def interpret(
     if isinstance(thing, Mapping):
         return from_tensors(thing, given)
     raise InputError(
-        f"{type(thing).__name__}: can't be analysed; allowed: a Network (of a file: rni.load(path)), a torch.nn.RNN, "
-        "(RNN, Linear), a state dict, a dict of arrays, or a list of Keras's weights"
+        f"{type(thing).__name__}: can't be analysed; allowed: a Network (of a file: rni.load(path), of a design: "
+        "its `network`), a Recording, a torch.nn.RNN, (RNN, Linear), a state dict, a dict of arrays, or a list of "
+        "Keras's weights"
     )
 
 
@@ -116,7 +117,7 @@ def read(path: str | Path, activation: str | None = None, **reading: Unpack[Read
     try:
         net = interpret(loaded.tensors, activation, **reading)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError("; ".join((f"{path}: {error}", *loaded.notes))) from None
     return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
 
 
@@ -235,7 +236,7 @@ def _leak(found: str, leak: Any, dt: Any, tau: Any) -> tuple[float | Tensor, flo
             raise InputError(f"{name}: {value}; allowed: above 0")
     if leak is None and (dt is None or tau is None):
         raise InputError(
-            f"leak: not in the file, which is of {found}; allowed: given, or dt and tau (leak = dt / tau); 1 for none"
+            f"leak: not in the file, which is of {found}; allowed: leak (1 for none), or dt and tau (leak = dt / tau)"
         )
     if leak is None or tau is None:
         return (dt / tau if leak is None else leak), dt
@@ -345,11 +346,12 @@ def _refuse(given: Mapping[str, Any], thing: Any, names: Sequence[str]) -> None:
 
 
 def _unknown(tensors: Mapping[str, Any]) -> str:
-    unknown = [_brief(name) for name in sorted(set(tensors) - set(network_arrays()))[:6]] or ["nothing"]
+    unknown = sorted(set(tensors) - set(network_arrays()) - set(RECORDING_ARRAYS))
+    names = ", ".join(map(_brief, (unknown or sorted(tensors))[:6])) or "nothing"
     networks, recordings = ", ".join(network_arrays()), ", ".join(RECORDING_ARRAYS)
     return (
-        f"{', '.join(unknown)}: unknown; allowed: {networks} for a network, {recordings} for a recording, or names of "
-        f"this file for those of ours by map; in it: {_shown(tensors)}"
+        f"{names}: {'unknown' if unknown else 'not enough'}; allowed: {networks} for a network, {recordings} for a "
+        f"recording, or names of this file for those of ours by `names` (--map); in it: {_shown(tensors)}"
     )
 
 

@@ -52,7 +52,7 @@ def layers(tensors: Mapping[str, Any]) -> Layers | None:
     """The RNN whose recurrent and input weights have a pair of the names in `RECURRENT`, side by side."""
     found = {key: inputs for key in tensors if (inputs := _inputs(key, tensors))}
     if len(found) > 1:
-        raise InputError(f"{', '.join(found)}: several RNNs; allowed: one, or the names of one by map")
+        raise InputError(f"{', '.join(found)}: several RNNs; allowed: one, or the `names` of one (--map)")
     if not found:
         return None
     ((name, inputs),) = found.items()
@@ -60,7 +60,7 @@ def layers(tensors: Mapping[str, Any]) -> Layers | None:
     w, u = rest.take(name), rest.take(inputs)
     if w.ndim != 2 or u.ndim != 2 or not len(w) or w.shape[0] != w.shape[1] or len(w) not in u.shape:
         shapes = f"{tuple(w.shape)}, {tuple(u.shape)}"
-        raise InputError(f"{name}, {inputs}: shapes {shapes}; allowed: (n, n) and (n, inputs), or names by map")
+        raise InputError(f"{name}, {inputs}: shapes {shapes}; allowed: (n, n) and (n, inputs), or `names` (--map)")
     prefix, own = _split(name)
     usual = RECURRENT[own.removesuffix(".weight").lower()]
     near = {_split(key)[1].lower(): key for key in rest.tensors if _split(key)[0] in (prefix, "")}
@@ -92,7 +92,7 @@ def _plain(name: str, inputs: str, w: Tensor, u: Tensor, rest: Remainder, near: 
     n, columns = len(w), len(u) == len(w)
     if u.shape == (n, n):
         raise InputError(
-            f"{inputs}: shape {(n, n)}, from and to can't be told; allowed: names by map, .T for the turned"
+            f"{inputs}: shape {(n, n)}, from and to can't be told; allowed: `names` (--map), .T for the turned"
         )
     shape = "(neurons, inputs)" if columns else "(inputs, neurons)"
     rest.said.append(f"{name} taken as {'(to, from)' if columns else '(from, to)'}, because {inputs} is {shape}")

@@ -17,8 +17,8 @@ from rni import memory
 from rni.errors import InputError
 
 ELSEWHERE = {
-    **dict.fromkeys((".h5", ".hdf5", ".keras"), "numpy.savez(path, *model.get_weights())"),
-    **dict.fromkeys((".npy", ".pkl", ".pickle"), "numpy.savez(path, **arrays), an .npz file"),
+    **dict.fromkeys((".h5", ".hdf5", ".keras"), "what numpy.savez(path, *model.get_weights()) writes"),
+    **dict.fromkeys((".npy", ".pkl", ".pickle"), "an .npz file, as numpy.savez(path, **arrays) writes it"),
 }
 
 
@@ -32,7 +32,7 @@ class Loaded(NamedTuple):
 def load_tensors(path: Path) -> Loaded | None:
     """What is in a file that is not safetensors; None for one that may be."""
     if path.suffix in ELSEWHERE:
-        raise InputError(f"{path}: a {path.suffix} file; allowed: what {ELSEWHERE[path.suffix]} writes")
+        raise InputError(f"{path}: a {path.suffix} file; allowed: {ELSEWHERE[path.suffix]}")
     readers = {".pt": _state_dict, ".pth": _state_dict, ".npz": _arrays, ".mat": _matlab}
     return readers[path.suffix](path) if path.suffix in readers else None
 

@@ -74,7 +74,7 @@ def network_tensors(net: Network) -> dict[str, Tensor]:
 
 
 def load(path: str | Path, allow: Collection[str] = ()) -> Network:
-    """Read a network, or say in one line what is wrong with the file.
+    """Read a network, or say in one line what is wrong with the file; its losses and specification: `rni.read(path)`.
 
     An activation of one's own is code, of which a file has only the place: it is imported if `allow` names it.
 

@@ -158,7 +158,9 @@ class Averaged(SequencePart):
 
     def check(self, task: Integration, activation: str) -> None:
         super().check(task, activation)
-        require(activation == "linear", "training.loss", self.name, f"'batch' for the activation {activation!r}")
+        require(
+            activation == "linear", "training.loss", self.name, f"'batch' or 'proxy' for the activation {activation!r}"
+        )
 
     def rows(self, task: Integration, activation: str) -> int:
         return task.channels
@@ -166,5 +168,5 @@ class Averaged(SequencePart):
 
 def _linear(net: Network) -> Network:
     if net.f.name != "linear":
-        raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' for the averaged loss, or the batch loss")
+        raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' for the averaged loss, or another loss")
     return net

@@ -10,6 +10,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.transforms import Bbox
+from mpl_toolkits.mplot3d import Axes3D
 
 # Okabe and Ito's palette. Channels and populations keep their colour through the whole report.
 CHANNELS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
@@ -62,7 +63,9 @@ class Picture(NamedTuple):
 
 def picture(drawing: Drawing) -> Picture:
     width, height = map(float, 96 * drawing.get_size_inches())
-    return Picture(described(drawing.axes), (width, height), _parts(drawing, width, height))
+    named = [text.get_text() for legend in drawing.legends for text in legend.get_texts()]
+    seen = " ".join(filter(None, (described(drawing.axes), _in_words("; ".join(named) + "." if named else ""))))
+    return Picture(seen, (width, height), _parts(drawing, width, height))
 
 
 def described(axes: Iterable[Axes]) -> str:
@@ -76,6 +79,8 @@ def _described(axis: Axes) -> str:
     if axis.get_label() == "<colorbar>":
         return _in_words(f"Colours: {up or across}.") if up or across else ""
     name = ", ".join(filter(None, (axis.get_title("left"), axis.get_title())))
+    if isinstance(axis, Axes3D):
+        up, across = axis.zaxis.get_label_text(), f"{across} and {up}"
     drawn = " against ".join(filter(None, (up, across)))
     curves = "; ".join(dict.fromkeys(axis.get_legend_handles_labels()[1]))
     text = ": ".join(filter(None, (name, drawn, curves)))

@@ -76,8 +76,7 @@ def sweep(
 
 
 def write(table: Table, plan: Sweep, folder: Path, name: str) -> list[Path]:
-    """table.csv, table.parquet where that can be, and the page index.html."""
-    written = table.write(folder)
+    """table.csv, table.parquet where that can be, and the page index.html: first, as a sign that the folder is ours."""
     sections, left_out = drawn(table, plan)
     failed = sum(row.failure is not None for row in table.rows)
     columns = [name for name in table.columns if name != "failure" or failed]
@@ -95,7 +94,7 @@ def write(table: Table, plan: Sweep, folder: Path, name: str) -> list[Path]:
         total=len(table),
     )
     write_atomically(folder / "index.html", page.encode())
-    return [*written, folder / "index.html"]
+    return [*table.write(folder), folder / "index.html"]
 
 
 def _shown(row: Row, columns: Sequence[str]) -> dict[str, Any]:

@@ -5,9 +5,14 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, Template
 from markupsafe import Markup
+
+from rni.errors import InputError
+
+MARK = b'<meta name="generator" content="rni">'  # of every page
 
 
 def template(name: str) -> Template:
@@ -43,3 +48,10 @@ def slug(text: str) -> str:
 def sha256(text: str) -> str:
     """What a page's security policy calls a script or style by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def require_own(folder: Path, page: str, *beside: str) -> None:
+    """Refuse a folder with files of these names that are not of rni: without a page of ours among them."""
+    there = [name for name in (page, *beside) if (folder / name).exists()]
+    if there and MARK not in ((folder / page).read_bytes() if page in there else b""):
+        raise InputError(f"{folder}: {there[0]} there already, which is not of rni; allowed: another folder")

@@ -20,6 +20,7 @@ from matplotlib import rc_context
 from rni.atomic import require_writable_folder, said, write_atomically
 from rni.errors import InputError
 from rni.pages.style import picture
+from rni.pages.template import require_own
 from rni.paper import figures
 from rni.paper.figure import Figure, Measured, Profile
 from rni.paper.listing import chosen_ids, titles
@@ -75,6 +76,7 @@ def reproduce(
     specifications = {s.key(): s for figure in chosen for s in figure.runs(profile)}
     finished = {key for key in specifications if Store(root).has(key)}
     require_writable_folder(out)
+    require_own(out, "index.html")
     if len(finished) < len(specifications):
         require_writable_folder(root)
     with runs_progress(list(specifications.values()), root) as on_event:

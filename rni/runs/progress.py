@@ -167,7 +167,8 @@ def remove_stale(root: Path) -> None:
 def runs_progress(specifications: "Sequence[Specification]", root: Path) -> "Iterator[Callable[[RunOutcome], None]]":
     """What `compute_all` calls with each outcome; shows on standard error how far the runs are until it is left."""
     progress = RunsProgress(specifications, root)
-    _say(f"{progress.total} runs, {len(progress.stored)} of them in the store")
+    begun = sum(Store(root).path(key).with_suffix(".checkpoint").exists() for key in progress.costs)
+    _say(f"{progress.total} runs, {len(progress.stored)} of them in the store" + (f", {begun} begun" if begun else ""))
     with _live(progress) if sys.stderr.isatty() else _lines(progress):
         yield progress.settle
 

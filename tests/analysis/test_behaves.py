@@ -68,7 +68,7 @@ GONE = "without inputs its states return to one point"
         (states(retained=(0.1, 0.05)), "none", "without inputs 5 % of the spread of its states is left after 50 steps"),
         (states(feedforward=True), "forgets", "; feed-forward, W has no loops"),
         (states(random=True), "forgets", "; W is like a random matrix, by its singular values"),
-        (states(moving=0.5, period=7.0, dt=0.5), "oscillates", "period 7 steps, 3.5 in time"),
+        (states(moving=0.5, period=7.0, dt=0.5), "oscillates", "period 7 steps, 3.5 units of time"),
     ],
 )
 def test_each_word_begins_where_it_should(dynamics, kind, words):

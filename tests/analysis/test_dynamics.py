@@ -246,7 +246,7 @@ def test_times_are_told_in_time_too(tmp_path):
     found = analyze(bistable(dt=0.01, decoders=normal(60, 1)))
     told = json.loads(found.to_json())
     assert told["verdict"]["kind"] == "decides"
-    assert "in time" in told["verdict"]["evidence"]
+    assert "units of time" in told["verdict"]["evidence"]
     assert {point["stability"] for point in told["dynamics"]["fixed_points"]["points"]} == {"attractor", "repeller"}
     assert "fixed points: 2 attractors, 1 repeller" in str(found)
     write_page(found, tmp_path / "page.html", "bistable")

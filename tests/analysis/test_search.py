@@ -220,9 +220,8 @@ def test_cosines_have_neither_sign_nor_phase_nor_size():
 def test_a_mode_is_described_in_steps_and_in_time():
     mode = Mode(0.95, 19.5, math.inf, (), ())
     assert mode.describe() == "0.95 (19.5 steps)"
-    assert (
-        Mode(1.05, -20.5, 10.0, (), ()).describe(0.1) == "1.05 (20.5 steps, 2.05 in time, period 10 steps, 1 in time)"
-    )
+    growing = Mode(1.05, -20.5, 10.0, (), ())
+    assert growing.describe(0.1) == "1.05 (20.5 steps, 2.05 units of time, period 10 steps, 1 units of time)"
     assert duration(3.0, None) == "3 steps"
 
 

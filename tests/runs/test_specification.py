@@ -105,8 +105,8 @@ def test_flags_replace_fields_by_their_last_name():
     ("raw", "line"),
     [
         ({}, "task: missing; allowed: a value, it has no default"),
-        ({"task": {"decays": [2]}}, "task.decays: (2.0,); allowed: numbers between 0 and 1"),
-        (MINIMAL | {"network": {"neurons": "x"}}, "network.neurons: 'x'; allowed: integer"),
+        ({"task": {"decays": [2]}}, "task.decays: [2.0]; allowed: numbers between 0 and 1"),
+        (MINIMAL | {"network": {"neurons": "x"}}, "network.neurons: 'x'; allowed: a whole number"),
         (MINIMAL | {"network": {"size": 3}}, "network.size: no such field; allowed: neurons, activation"),
         (MINIMAL | {"network": {"activation": "rely"}}, "network.activation: 'rely'; allowed: linear"),
         (
@@ -115,13 +115,13 @@ def test_flags_replace_fields_by_their_last_name():
         ),
         (
             MINIMAL | {"network": {"activation": {"name": "sigmoid", "slope": -3}}},
-            "network.activation.slope: -3; allowed: greater than 0",
+            "network.activation.slope: -3; allowed: above 0",
         ),
         (MINIMAL | {"training": {"loss": "averaged"}}, "training.loss: 'averaged'; allowed: 'batch'"),
-        (MINIMAL | {"training": {"correlation": [1]}}, "training.loss.correlation: (1.0,); allowed: 3 num"),
+        (MINIMAL | {"training": {"correlation": [1]}}, "training.loss.correlation: [1.0]; allowed: 3 num"),
         (
             MINIMAL | {"training": {"correlation": [1, 3, 0]}},
-            "training.loss.correlation: (1.0, 3.0, 0.0); allowed: a correlation without negative eigenvalues",
+            "training.loss.correlation: [1.0, 3.0, 0.0]; allowed: a correlation without negative eigenvalues",
         ),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_field_within_a_part_can_be_swept():
         ),
         ({"over": {"seed": [0]}, "x": "neurons"}, "x: 'network.neurons'; allowed: a swept field: seed"),
         ({"y": "los"}, "y: 'los'; allowed: of what is measured: error, ratio"),
-        ({"over": {"neurons": [-3, 10]}}, "network.neurons: -3; allowed: greater than or equal to 2"),
+        ({"over": {"neurons": [-3, 10]}}, "network.neurons: -3; allowed: 2 or more"),
         ({"measure": "los"}, "measure: 'los'; allowed: loss, steps, "),
         ({"measure": "steps@few"}, "measure: 'steps@few'; allowed: loss, steps, "),
         (

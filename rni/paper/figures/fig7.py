@@ -81,7 +81,8 @@ def claims(measured: Measured) -> list[Claim]:
             settings=SHORTER,
             revised="the range of all three together: it counted differences between them, in one network.",
             because="the large values do vary, by a few hundredths. The paper names no size; ours are of trainings "
-            "on shorter sequences, see settings, and longer ones were not tried here.",
+            "on shorter sequences, see settings. On ten steps, with Adam, two ReLU networks beside this reproduction "
+            "differed by 1 % in each of the three, two of sigmoids by 1 to 11 %.",
         ),
     ]
 
