@@ -174,7 +174,7 @@ rni.train(net, rni.ProxyLoss(rni.Integration(0.9)), steps=2)
 rni.train(net, rni.BatchLoss(rni.Integration([0.9, 0.7])), steps=2)
     task: Integration(decays=(0.9, 0.7), scales=(1.0, 1.0)) of ...; allowed: the same
 rni.train(net, rni.AveragedLoss(task), steps=2)
-    activation: 'relu'; allowed: 'linear' for the averaged loss, or the batch ...
+    activation: 'relu'; allowed: 'linear' for the averaged loss, or another loss
 rni.train(net, rni.ReLUProxyLoss(task), steps=2)
     task: 2 channels; allowed: 1 for the exact ReLU proxy, or ProxyLoss
 rni.train(torch.nn.RNN(2, 30), loss, steps=2)
