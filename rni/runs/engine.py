@@ -169,9 +169,12 @@ def cluster(address: str) -> "ClusterExecutor":
         from distributed import Client
     except ImportError:
         raise InputError("scheduler: needs Dask, which is not installed; allowed: pip install 'rni[cluster]'") from None
+    client = Client.__new__(Client)
     try:
-        client = Client(address, timeout=REACHED_WITHIN, set_as_default=False)
+        client.__init__(address, timeout=REACHED_WITHIN, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
+        if hasattr(client, "status"):  # closed here: while another one starts, it would wait for a lock of that start
+            client.close(timeout=60)
         found = " ".join(str(error).split()) or type(error).__name__
         allowed = "the address of a running Dask scheduler, such as tcp://127.0.0.1:8786"
         raise InputError(f"scheduler: {address!r}, not reached ({found[:120]}); allowed: {allowed}") from None

@@ -1,5 +1,6 @@
 """A real Dask scheduler and two real workers on this machine, one of which is killed in the middle."""
 
+import gc
 import json
 import os
 import signal
@@ -124,8 +125,12 @@ def test_a_worker_without_the_package_is_one_line_before_any_work(scheduler, mon
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):
+    from distributed import Client
+
     monkeypatch.setattr("rni.runs.engine.REACHED_WITHIN", 0.5)
     for address in ("tcp://127.0.0.1:1", "nonsense", "tcp://"):
         with pytest.raises(InputError, match="; allowed: the address of a running Dask scheduler") as caught:
             cluster(address)
         assert "\n" not in str(caught.value)
+        # one that is left half made ends when it is collected: while the next one starts, both would wait forever
+        assert all(each.status in ("closed", "newly-created") for each in gc.get_objects() if type(each) is Client)
