@@ -211,7 +211,9 @@ def test_analyze_takes_a_leaky_network_of_another_code_and_says_what_it_assumed(
     np.save(tmp_path / "x.npy", rng.normal(size=(16, 200, 1)))
     code, out, err = rni("analyze", "w.npz", "--inputs", "x.npy")
     assert (code, out) == (2, "")
-    assert err.startswith("rni: w.npz: leak: not in the file, which is of PsychRNN; allowed: given, or dt and tau")
+    assert err.startswith(
+        "rni: w.npz: leak: not in the file, which is of PsychRNN; allowed: leak (1 for none), or dt and tau"
+    )
     given = ("--inputs", "x.npy", "--dt", "10", "--tau", "50", "--json", "--out", "page.html")
     found = json.loads(rni("analyze", "w.npz", *given)[1])
     assert found["verdict"]["kind"] == "integrates"

@@ -470,7 +470,10 @@ def test_bounds_and_activations_that_no_design_can_have():
     d = torch.tensor([[1.0, 0.5], [-1.0, -0.5]]).double()  # tanh gives up to 2 and 1
     scaled = rni.Integration([0.9, 0.5], [1.0, -2.0])
     _check_activation(activation.make("tanh"), scaled, d, torch.tensor([2.2, 0.99]).double())
-    for box, words in (([2.3, 0.9], "channel 1 up to 2.07; allowed: 2,"), ([2.2, 1.1], "channel 2 up to 1.1; al")):
+    for box, words in (
+        ([2.3, 0.9], "channel 1 up to 2.07; allowed: well below 2,"),
+        ([2.2, 1.1], "channel 2 up to 1.1; al"),
+    ):
         with pytest.raises(rni.InputError, match=words):
             _check_activation(activation.make("tanh"), scaled, d, torch.tensor(box).double())
 
