@@ -54,4 +54,5 @@ def require_own(folder: Path, page: str, *beside: str) -> None:
     """Refuse a folder with files of these names that are not of rni: without a page of ours among them."""
     there = [name for name in (page, *beside) if (folder / name).exists()]
     if there and MARK not in ((folder / page).read_bytes() if page in there else b""):
-        raise InputError(f"{folder}: {there[0]} there already, which is not of rni; allowed: another folder")
+        found = f"{there[0]} there already, without the mark of rni"
+        raise InputError(f"{folder}: {found}; allowed: another folder, or an empty one")

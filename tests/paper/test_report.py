@@ -7,6 +7,8 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
+from matplotlib.figure import Figure as Drawing
+from matplotlib.patches import Patch
 from told import there
 
 from rni.pages.style import panels, picture
@@ -83,6 +85,14 @@ def test_a_panel_keeps_its_colour_bar_and_its_inset():
         box = there(bar.get_tightbbox())
         assert left < 96 / drawing.dpi * box.x0 < 96 / drawing.dpi * box.x1 <= left + width
     assert shown.seen.count("Colours: W_ij.") == 2
+
+
+def test_three_axes_and_a_legend_of_the_whole_are_told():
+    drawing = Drawing()
+    axis = drawing.add_subplot(projection="3d")
+    axis.set(xlabel="$x$", ylabel="$y$", zlabel="$z$")
+    drawing.legend(handles=[Patch(label="planes")])
+    assert picture(drawing).seen == "z against x and y. planes."
 
 
 def test_a_legend_within_a_panel_belongs_to_it_and_one_beside_stands_for_itself():

@@ -258,6 +258,15 @@ def test_progress_elsewhere_than_on_a_terminal_is_plain_lines(tmp_path, capsys, 
     assert lines[-2:] == ["2/3  computed  2.0 s", "3/3  FAILED  wild: diverged"]
 
 
+def test_what_was_begun_before_is_told(tmp_path, capsys):
+    begun = Store(tmp_path).path(SEVERAL[0].key()).with_suffix(".checkpoint")
+    begun.parent.mkdir(parents=True)
+    begun.touch()
+    with runs_progress(SEVERAL[:2], tmp_path):
+        pass
+    assert capsys.readouterr().err.startswith("2 runs, 0 of them in the store, 1 begun\n")
+
+
 def test_progress_on_a_terminal_has_a_bar_and_a_line_for_each_worker(tmp_path):
     from rich.console import Console
 
