@@ -63,6 +63,10 @@ class Activation(nn.Module):
             (slope,) = torch.autograd.grad(self(nu).sum(), nu)
         return slope
 
+    def derivative_at(self, currents: Tensor, value: Tensor) -> Tensor:
+        r"""$f'(\nu)$ where the `value` $f(\nu)$ is there already, and may save computing it again."""
+        return self.derivative(currents)
+
     def parameters_for_file(self) -> dict[str, float | Tensor]:
         """Parameters by name: a number where all neurons share it, (neurons,) otherwise."""
         return {key: value.item() if value.ndim == 0 else value for key, value in self.named_buffers()}
@@ -146,7 +150,9 @@ class Sigmoid(_Parametrised):
         return torch.sigmoid(self.slope * (currents - self.threshold))
 
     def derivative(self, currents: Tensor) -> Tensor:
-        value = self(currents)
+        return self.derivative_at(currents, self(currents))
+
+    def derivative_at(self, currents: Tensor, value: Tensor) -> Tensor:
         return self.slope * torch.addcmul(value, value, value, value=-1)  # k h (1 - h)
 
 
@@ -163,7 +169,10 @@ class Tanh(Activation):
         return torch.tanh(currents)
 
     def derivative(self, currents: Tensor) -> Tensor:
-        return 1 - torch.tanh(currents).square()
+        return self.derivative_at(currents, self(currents))
+
+    def derivative_at(self, currents: Tensor, value: Tensor) -> Tensor:
+        return 1 - value.square()
 
 
 class Softplus(_Parametrised):

@@ -92,10 +92,10 @@ class Network(nn.Module):
 
     def steps(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         r"""$(\nu_t, h_t)$, each (batch, neurons), one time step after the other; nothing is stored."""
-        encoders, h = self.encoders, None if initial is None else self.cast("initial", initial)
+        e, h = self.encoders.T.contiguous(), None if initial is None else self.cast("initial", initial)
         for x in self.cast("inputs", inputs).unbind(1):
             # from rest, W(x e) = x (W e): no product of n x n x batch
-            nu = x @ self.recurrent(encoders.T) if h is None else self.recurrent(torch.addmm(h, x, encoders.T))
+            nu = x @ self.recurrent(e) if h is None else self.recurrent(torch.addmm(h, x, e))
             h = self.leaked(h, self.f(nu))
             yield nu, h
 
@@ -153,7 +153,8 @@ class Network(nn.Module):
         groups = self.groups(inputs)
         starts = [None] * len(groups) if start is None else self.groups(start)
         each = (self.steps(*group) for group in zip(groups, starts, strict=True))
-        return torch.cat([stacked((self.readout(h) for _, h in steps), inputs.shape[1]) for steps in each])
+        d = self.decoders.T.contiguous()  # rows: a product with a few columns takes several times as long
+        return torch.cat([stacked((h @ d.T for _, h in steps), inputs.shape[1]) for steps in each])
 
     def groups(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Sequences, or states, in groups of which the states fit into the cache."""

@@ -2,6 +2,7 @@ r"""The task: map D input signals to their decaying integrals (section 2). Signa
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rni.errors import InputError, found, require_is
@@ -58,6 +59,15 @@ class Integration:
             integral = decays * (integral + scales * x)
             integrals.append(integral)
         return torch.stack(integrals, dim=-2) if integrals else inputs.clone()
+
+    @lru_cache(maxsize=64)  # noqa: B019: a task is a value, a few numbers
+    def response(self, duration: int) -> "Tensor":
+        r"""$\bar y_c = R_c\,x_c$ with $R_{c,tk} = s_c \gamma_c^{t-k+1}$ for $k \leq t$: (channels, time, time), float64."""
+        import torch
+
+        ago = torch.arange(duration)[:, None] - torch.arange(duration)
+        decays, scales = torch.tensor([self.decays, self.scales], dtype=torch.float64)[:, :, None, None]
+        return (scales * decays ** (ago + 1).clamp(min=0)).masked_fill(ago < 0, 0.0)
 
     def undamped(self, leak: float) -> "Integration":
         r"""What $f(W\,\cdot)$ has to integrate for $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$ to do this task.

@@ -110,34 +110,38 @@ class BatchLoss(SequenceLoss):
         require_task(net, self.task, leaky=True)
         inputs = own_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
-        encoders, decoders, w, f = net.encoders, net.decoders, net.recurrent, net.f
-        x, targets = inputs.unbind(1), self.task.targets(inputs).unbind(1)
+        encoders, w, f = net.encoders, net.recurrent, net.f
+        x, targets = inputs.unbind(1), self.task.response(duration).to(inputs) @ inputs.permute(2, 1, 0)
         # rows of the gradient's factors, in the order of time: at t = 0, where W(x e) = x (W e), D are enough
         rows = [channels] + [batch] * (duration - 1)
         right = encoders.new_empty(sum(rows), net.neurons)
-        fed, nu = right.split(rows), encoders.new_empty(duration, batch, net.neurons)  # fed: e, then h_{t-1} + x_t e
-        fed[0].copy_(encoders.T)
-        torch.mm(x[0], w(encoders.T), out=nu[0])
-        h = [net.leaked(None, f(nu[0]))]
-        for t in range(1, duration):
-            w(torch.addmm(h[t - 1], x[t], encoders.T, out=fed[t]), out=nu[t])
-            h.append(net.leaked(h[t - 1], f(nu[t])))
-        residuals = torch.stack([torch.addmm(targets[t], h[t], decoders, beta=-1) for t in range(duration)])
+        fed, currents = right.split(rows), encoders.new_empty(duration, batch, net.neurons)  # fed: e, then h_{t-1} + x_t e
+        nu, states, active = currents.unbind(), [], []
+        e, d = fed[0].copy_(encoders.T), net.decoders.T.contiguous()  # rows: products with columns take times as long
+        torch.mm(x[0], w(e), out=nu[0])
+        for t in range(duration):
+            if t:
+                w(torch.addmm(states[-1], x[t], e, out=fed[t]), out=nu[t])
+            active.append(f(nu[t]))
+            states.append(net.leaked(states[-1] if t else None, active[-1]))
+        h = torch.stack(states)
+        residuals = h @ d.T - targets.permute(1, 2, 0)
         loss = float(residuals.square().sum()) / batch
         residuals *= 2 / batch
-        decoder_gradient = torch.cat(h).T @ residuals.flatten(0, 1) if "decoders" in parts else None
+        decoder_gradient = h.flatten(0, 1).T @ residuals.flatten(0, 1) if "decoders" in parts else None
         if parts <= {"decoders"}:
             return loss, Gradient(right[:0], right[:0], decoder_gradient)
 
-        left = torch.empty_like(right)
-        delta, errors, leak = left.split(rows), residuals @ decoders.T, net.leak
+        left, leak = torch.empty_like(right), net.leak
+        delta, errors = left.split(rows), (residuals @ d).unbind()
+        slopes = f.derivative_at(currents, h if leak == 1 else torch.stack(active))
         for t in range(duration - 1, 0, -1):
-            torch.mul(errors[t], f.derivative(nu[t]), out=delta[t])
+            torch.mul(errors[t], slopes[t], out=delta[t])
             if leak != 1:
                 delta[t].mul_(leak)
                 errors[t - 1].add_(errors[t], alpha=1 - leak)
             w.pull_back(delta[t], onto=errors[t - 1])
-        torch.mm(x[0].T, errors[0] * f.derivative(nu[0]) * leak, out=delta[0])
+        torch.mm(x[0].T, errors[0] * slopes[0] * leak, out=delta[0])
         encoder_gradient = None
         if "encoders" in parts:
             encoder_gradient = w.pull_back(sum((x[t].T @ delta[t] for t in range(1, duration)), delta[0])).T

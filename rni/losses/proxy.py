@@ -244,11 +244,11 @@ def proxy_gradient(
     parts = trained_parts(net, train)
     z = own_inputs(z, net, "point")
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
-    w, encoders, decoders = net.recurrent, net.encoders, net.decoders
-    driven = w(encoders.T)
+    w, e, d = net.recurrent, net.encoders.T.contiguous(), net.decoders.T.contiguous()  # as rows
+    driven = w(e)
     nu = z @ driven
     h = net.f(nu)
-    output = h @ decoders - scales * decays * z
+    output = h @ d.T - scales * decays * z
     current = torch.addmm(w(h), decays * z, driven, alpha=-1)
     loss = factor * (float(output.square().sum()) + current_weight * float(current.square().sum()))
 
@@ -257,13 +257,13 @@ def proxy_gradient(
     if parts <= {"decoders"}:
         return loss, Gradient(h[:0], h[:0], decoder_gradient)
     current *= 2 * factor * current_weight
-    errors = w.pull_back(current, onto=output @ decoders.T) * net.f.derivative(nu)
+    errors = w.pull_back(current, onto=output @ d).mul_(net.f.derivative_at(nu, h))
     first = z.T @ errors
     encoder_gradient = w.pull_back(first - (decays * z).T @ current).T if "encoders" in parts else None
     if "recurrent" not in parts:
         return loss, Gradient(h[:0], h[:0], decoder_gradient, encoder_gradient)
     left = torch.cat([current, first])
-    right = torch.cat([torch.addmm(h, decays * z, encoders.T, alpha=-1), encoders.T])
+    right = torch.cat([torch.addmm(h, decays * z, e, alpha=-1), e])
     return loss, Gradient(left, right, decoder_gradient, encoder_gradient)
 
 

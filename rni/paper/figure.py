@@ -15,20 +15,30 @@ Measured = dict[str, Any]  # numbers and numpy arrays by name: what is saved bes
 
 @dataclass(frozen=True)
 class Profile:
-    """How large a reproduction is: `neurons` and seeds of the normal run, and whether long measurements are made."""
+    """How large a reproduction is: `neurons` and seeds of the normal run, and whether long measurements are made.
+
+    full: with all of the paper's repetitions also where a few decide as well.
+    """
 
     name: str
     neurons: int
     quick: bool
+    full: bool = False
 
-    def seeds(self, paper: int) -> int:
-        """Repetitions: the paper's number, or at most two in the quick profile."""
-        return min(paper, 2) if self.quick else paper
+    def seeds(self, paper: int, few: int | None = None) -> int:
+        """Repetitions: the paper's number, at most two in the quick profile.
+
+        Where `few` decide as well they are enough but in the full profile, and one is in the quick.
+        """
+        if self.quick:
+            return min(paper, 2) if few is None else 1
+        return paper if few is None or self.full else few
 
 
 PROFILES = {
     "quick": Profile("quick", neurons=300, quick=True),
     "paper": Profile("paper", neurons=1000, quick=False),
+    "full": Profile("full", neurons=1000, quick=False, full=True),
 }
 
 

@@ -169,6 +169,7 @@ def write_figure(outcome: Outcome, folder: Path) -> None:
     """The drawing as PNG and SVG and its numbers as NPZ, each written whole."""
     drawing = outcome.figure.draw(outcome.measured)
     outcome.picture = picture(drawing)
+    drawing.set_layout_engine("none")  # found by now, and a good part of the work if it were found for each file
     for kind in ("png", "svg"):
         buffer = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else {"Software": None}

@@ -12,9 +12,6 @@ from rni.errors import InputError, require_whole
 from rni.streams import require_generator
 from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 
-# states, up to which a product is a third faster the other way round by MKL's code for AVX2, slower by AVX-512's
-FEW = 64 if torch.backends.cpu.get_cpu_capability() == "AVX2" else 0
-
 
 class Dense(Weights):
     """All n x n weights, free.
@@ -36,9 +33,7 @@ class Dense(Weights):
         self.neurons = len(value)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
-        if out is None or len(states) > FEW:
-            return torch.mm(states, self.value.T, out=out)
-        return out.copy_(torch.mm(self.value, states.T).T)
+        return torch.mm(states.contiguous(), self.value.T, out=out)  # rows: a few columns take times as long
 
     def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
         return errors @ self.value if onto is None else onto.addmm_(errors, self.value)

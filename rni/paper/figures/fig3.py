@@ -20,12 +20,12 @@ from rni.runs.specification import Specification
 
 
 def specifications(profile: Profile, loss: str = "batch") -> list[Specification]:
-    """ReLU, one channel, decay 0.995, scale 1, from W = 0, for 10 seeds."""
+    """ReLU, one channel, decay 0.995, scale 1, from W = 0."""
     if loss == "batch":
-        return networks(profile, "relu", "batch", 1, 10)
+        return networks(profile, "relu", "batch", 1, 10, few=5)
     network = {"neurons": profile.neurons, "weights": factored(profile)}
     raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": network}
-    return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10))]
+    return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10, few=5))]
 
 
 @torch.no_grad()

@@ -27,7 +27,7 @@ def specifications(profile: Profile) -> dict[str, Specification]:
     relu = {
         "task": {"decays": [0.995, 0.992]},
         "network": {"neurons": profile.neurons, "weights": factored(profile)},
-        "training": {"duration": 10, "batch": 16, "learning_rate": 1e-3, "steps": 2500 if profile.quick else 5000},
+        "training": {"duration": 10, "batch": 16, "learning_rate": 1e-3, "steps": 2500},
     }
     return {"relu": Specification.parse(relu), "sigmoid": networks(profile, "sigmoid", "proxy", 2, 1)[0]}
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import LogLocator, NullLocator
 from torch import Tensor
 
-from rni.analysis import relative_error
+from rni.accuracy import error_by_duration, relative_error
 from rni.designs import design
 from rni.inputs import bursts
 from rni.network import Network
@@ -76,6 +76,7 @@ def capacity(net: Network) -> float:
     return float(net.decoders.detach().clamp(min=0).sum())
 
 
+@torch.no_grad()
 def measure(runs: Runs, profile: Profile) -> Measured:
     x = bursts(32, 1000, 1, torch.Generator().manual_seed(0))
 
@@ -88,8 +89,13 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     def designed(neurons: int, seed: int) -> float:
         return float(relative_error(design(Integration([0.8]), neurons, "sigmoid", seed=seed).network, x))
 
+    def by_duration(specification: Specification) -> list[float]:
+        net = runs[specification].network
+        errors = error_by_duration(net.outputs(long), net.task.targets(long.double()), long)[:, 0]
+        return [float(errors[duration - 1]) for duration in DURATIONS]
+
     long = bursts(16, DURATIONS[-1], 1, torch.Generator().manual_seed(1))
-    proxies = networks(profile, "sigmoid", "proxy", 1)
+    proxies = networks(profile, "sigmoid", "proxy", 1, few=4)
     tried = list(zip(DECAYS, by_decay(profile), strict=True))
     trained = np.array([[[error(s, x) for s in row] for row in rows] for rows in by_size(profile)])
     return {
@@ -97,7 +103,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         "lengths": np.array(lengths(profile)),
         "size_errors": trained,  # (lengths, sizes, seeds)
         "design_errors": np.array([[designed(n, seed) for seed in range(profile.seeds(4))] for n in sizes(profile)]),
-        "duration_errors": np.array([[error(s, long[:, :duration]) for duration in DURATIONS] for s in proxies]),
+        "duration_errors": np.array([by_duration(s) for s in proxies]),
         "decay_errors": np.array(
             [
                 [error(batch, x), error(full, x), error(same, within(decay)), error(relu, x)]
@@ -258,7 +264,7 @@ FIGURE = Figure(
     r"integral.",
     runs=lambda profile: [
         *(s for rows in (*by_size(profile), by_decay(profile)) for row in rows for s in row),
-        *networks(profile, "sigmoid", "proxy", 1),
+        *networks(profile, "sigmoid", "proxy", 1, few=4),
     ],
     measure=measure,
     claims=claims,

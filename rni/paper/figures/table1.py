@@ -5,9 +5,9 @@ import math
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
-from torch import Tensor
 
-from rni.analysis import current_ratio, null_ratio, relative_error, svd
+from rni.accuracy import error_by_duration
+from rni.analysis import null_ratio, svd
 from rni.inputs import bursts
 from rni.network import Network
 from rni.paper.claims import Claim
@@ -62,27 +62,29 @@ def theirs(profile: Profile) -> dict[Cell, list[Specification]]:
 
 
 def ours(profile: Profile) -> dict[Cell, list[Specification]]:
-    return {cell: networks(profile, *cell, seeds=4) for cell in PAPER}
-
-
-def examine(net: Network) -> tuple[float, float, float]:
-    """r on structured sequences, of mean norms and of root mean squares, and their relative error over all channels."""
-    x = bursts(SEQUENCES, 200 if net.f.name == "relu" else 400, net.channels, torch.Generator().manual_seed(0))
-    directions = svd(net.recurrent, net.channels).left
-    error = relative_error(net, x[: SEQUENCES // 4]).square().mean().sqrt()
-    return current_ratio(net, directions, x), root_mean_square_ratio(net, directions, x), float(error)
+    return {cell: networks(profile, *cell, few=4) for cell in PAPER}
 
 
 @torch.no_grad()
-def root_mean_square_ratio(net: Network, directions: Tensor, inputs: Tensor) -> float:
-    r"""$(\langle |\nu^\perp_t|^2 \rangle_t / \langle |\nu_t|^2 \rangle_t)^{1/2}$: what the authors' program calls r."""
-    directions = directions.double()
-    outside = total = 0.0
-    for nu, _ in net.steps(inputs.to(net.dtype)):
+def examine(net: Network) -> tuple[float, float, float]:
+    r"""On structured sequences: r, the same of root mean squares, and the relative error of all channels' outputs.
+
+    r is $\langle|\nu^\perp|\rangle / \langle|\nu^\parallel|\rangle$. The authors' program calls
+    $(\langle|\nu^\perp|^2\rangle / \langle|\nu|^2\rangle)^{1/2}$ so.
+    """
+    x = bursts(SEQUENCES, 200 if net.f.name == "relu" else 400, net.channels, torch.Generator().manual_seed(0))
+    directions = svd(net.recurrent, net.channels).left.double()
+    inside, outside, y = [], [], []
+    for nu, h in net.steps(x):
         nu = nu.double()
-        outside += float((nu - nu @ directions @ directions.T).square().sum())
-        total += float(nu.square().sum())
-    return (outside / total) ** 0.5 if total > 0 else float("nan")
+        along = nu @ directions
+        inside.append(along.norm(dim=1))
+        outside.append((nu - along @ directions.T).norm(dim=1))
+        y.append(net.readout(h))
+    parallel, across = torch.stack(inside), torch.stack(outside)
+    total = parallel.square().sum() + across.square().sum()
+    error = error_by_duration(torch.stack(y, 1), net.task.targets(x.double()))[-1].square().mean().sqrt()
+    return float(across.sum() / parallel.sum()), float((across.square().sum() / total).sqrt()), float(error)
 
 
 def measure(runs: Runs, profile: Profile) -> Measured:
