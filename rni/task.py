@@ -60,14 +60,13 @@ class Integration:
             integrals.append(integral)
         return torch.stack(integrals, dim=-2) if integrals else inputs.clone()
 
-    @lru_cache(maxsize=64)  # noqa: B019: a task is a value, a few numbers
     def response(self, duration: int) -> "Tensor":
-        r"""$\bar y_c = R_c\,x_c$ with $R_{c,tk} = s_c \gamma_c^{t-k+1}$ for $k \leq t$: (channels, time, time), float64."""
-        import torch
+        r"""R (channels, time, time), float64, $R_{c,tk} = s_c \gamma_c^{t-k+1}$ for $k \leq t$: $\bar y_c = R_c\,x_c$.
 
-        ago = torch.arange(duration)[:, None] - torch.arange(duration)
-        decays, scales = torch.tensor([self.decays, self.scales], dtype=torch.float64)[:, :, None, None]
-        return (scales * decays ** (ago + 1).clamp(min=0)).masked_fill(ago < 0, 0.0)
+        >>> rni.Integration(0.5, 2.0).response(3)[0].tolist()
+        [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.25, 0.5, 1.0]]
+        """
+        return _response(self, duration)
 
     def undamped(self, leak: float) -> "Integration":
         r"""What $f(W\,\cdot)$ has to integrate for $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$ to do this task.
@@ -93,6 +92,15 @@ class Integration:
             g * abs(s) * bound / (1 - g) if g < 1 else float("inf")
             for g, s in zip(self.decays, self.scales, strict=True)
         )
+
+
+@lru_cache(maxsize=64)
+def _response(task: Integration, duration: int) -> "Tensor":
+    import torch
+
+    ago = torch.arange(duration)[:, None] - torch.arange(duration)
+    decays, scales = torch.tensor([task.decays, task.scales], dtype=torch.float64)[:, :, None, None]
+    return (scales * decays ** (ago + 1).clamp(min=0)).masked_fill(ago < 0, 0.0)
 
 
 def require_integration(task: Any) -> None:

@@ -12,7 +12,9 @@ from rni.errors import InputError, nearest
 
 def reproduce(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="fig5 table1 ...; default: all.")] = None,
-    profile: Annotated[str, typer.Option(help="quick (minutes), paper (1000 neurons), or full (all seeds too: hours).")] = "quick",
+    profile: Annotated[
+        str, typer.Option(help="quick, paper (1000 neurons), or full (and all seeds: hours).")
+    ] = "quick",
     out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),
     workers: Workers = None,
     scheduler: Scheduler = None,

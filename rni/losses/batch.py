@@ -115,9 +115,13 @@ class BatchLoss(SequenceLoss):
         # rows of the gradient's factors, in the order of time: at t = 0, where W(x e) = x (W e), D are enough
         rows = [channels] + [batch] * (duration - 1)
         right = encoders.new_empty(sum(rows), net.neurons)
-        fed, currents = right.split(rows), encoders.new_empty(duration, batch, net.neurons)  # fed: e, then h_{t-1} + x_t e
+        fed, currents = (
+            right.split(rows),
+            encoders.new_empty(duration, batch, net.neurons),
+        )
         nu, states, active = currents.unbind(), [], []
-        e, d = fed[0].copy_(encoders.T), net.decoders.T.contiguous()  # rows: products with columns take times as long
+        # rows, because products with a few columns take several times as long; fed: e, then h_{t-1} + x_t e
+        e, d = fed[0].copy_(encoders.T), net.decoders.T.contiguous()
         torch.mm(x[0], w(e), out=nu[0])
         for t in range(duration):
             if t:

@@ -26,12 +26,10 @@ class Profile:
     full: bool = False
 
     def seeds(self, paper: int, few: int | None = None) -> int:
-        """Repetitions: the paper's number, at most two in the quick profile.
-
-        Where `few` decide as well they are enough but in the full profile, and one is in the quick.
-        """
+        """Repetitions: the paper's number, or `few` where these decide as well, but in the full profile; two at most
+        in the quick."""
         if self.quick:
-            return min(paper, 2) if few is None else 1
+            return min(paper, 2)
         return paper if few is None or self.full else few
 
 

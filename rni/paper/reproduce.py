@@ -12,14 +12,14 @@ from concurrent.futures import BrokenExecutor, Executor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
 
 from rni.atomic import require_writable_folder, said, write_atomically
 from rni.errors import InputError
-from rni.pages.style import picture
+from rni.pages.style import Picture, picture
 from rni.pages.template import require_own
 from rni.paper import figures
 from rni.paper.figure import Figure, Measured, Profile
@@ -99,12 +99,33 @@ def reproduce(
     return outcomes, write_report(outcomes, out, summary)
 
 
-def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, float]:
-    """A figure's measurements and the seconds of processor time they took: what a worker does."""
+class Drawn(NamedTuple):
+    """A figure's files by kind, and how it stands on a page."""
+
+    picture: Picture
+    files: dict[str, bytes]
+
+
+def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn, float]:
+    """A figure's measurements, drawn, and the seconds of processor time they took: what a worker does."""
     begun = time.process_time()
     with threads(1):  # the same bits anywhere
         measured = figure(name).measure(StoredRuns(Store(store)), profile)
-    return measured, time.process_time() - begun
+    seconds = time.process_time() - begun
+    return measured, draw(figure(name), measured), seconds
+
+
+def draw(figure: Figure, measured: Measured) -> Drawn:
+    """The drawing as PNG and SVG and its numbers as NPZ."""
+    drawing = figure.draw(measured)
+    seen = picture(drawing)
+    drawing.set_layout_engine("none")  # found by now, and a good part of the work if it were found for each file
+    files = {kind: io.BytesIO() for kind in ("png", "svg", "npz")}
+    with rc_context({"svg.hashsalt": figure.id}):  # the same names within the file each time
+        drawing.savefig(files["png"], format="png", metadata={"Software": None})
+        drawing.savefig(files["svg"], format="svg", metadata={"Date": None})
+    np.savez_compressed(files["npz"], **dict[str, Any](measured))
+    return Drawn(seen, {kind: file.getvalue() for kind, file in files.items()})
 
 
 def judge(outcome: Outcome) -> None:
@@ -142,15 +163,15 @@ def measure_all(
 def _measure_together(
     outcomes: Sequence[Outcome], profile: Profile, store: Path, executor: Executor, out: Path
 ) -> list[Outcome]:
-    """Measure and draw as far as no worker dies; what is left."""
+    """Measure, draw and judge as far as no worker dies; what is left."""
     waiting = {executor.submit(measure, outcome.figure.id, profile, store): outcome for outcome in outcomes}
     left = []
     for future in as_completed(waiting):
         outcome = waiting[future]
         try:
-            outcome.measured, outcome.seconds = result(future)
+            outcome.measured, drawn, outcome.seconds = result(future)
             judge(outcome)
-            write_figure(outcome, out)
+            write_figure(outcome, drawn, out)
         except BrokenExecutor:
             left.append(outcome)
             continue
@@ -165,20 +186,11 @@ def _measure_together(
     return left
 
 
-def write_figure(outcome: Outcome, folder: Path) -> None:
+def write_figure(outcome: Outcome, drawn: Drawn, folder: Path) -> None:
     """The drawing as PNG and SVG and its numbers as NPZ, each written whole."""
-    drawing = outcome.figure.draw(outcome.measured)
-    outcome.picture = picture(drawing)
-    drawing.set_layout_engine("none")  # found by now, and a good part of the work if it were found for each file
-    for kind in ("png", "svg"):
-        buffer = io.BytesIO()
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        with rc_context({"svg.hashsalt": outcome.figure.id}):  # the same names within the file each time
-            drawing.savefig(buffer, format=kind, metadata=metadata)
-        write_atomically(folder / f"{outcome.figure.id}.{kind}", buffer.getvalue())
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **dict[str, Any](outcome.measured))
-    write_atomically(folder / f"{outcome.figure.id}.npz", buffer.getvalue())
+    outcome.picture = drawn.picture
+    for kind, content in drawn.files.items():
+        write_atomically(folder / f"{outcome.figure.id}.{kind}", content)
 
 
 def write_claims(outcomes: Sequence[Outcome], path: Path) -> None:

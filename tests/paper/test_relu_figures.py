@@ -145,7 +145,8 @@ GOOD = {"error": 0.01, "gap": 30.0, "ratio": 0.01, "explained": 0.999, "mixing":
 def relu_verdicts(**changed):
     """Verdicts on measurements as good networks give them, but for what is changed."""
     good = {
-        "errors": np.array([[0.9, 0.01, 0.01, 0.01], [0.9, 0.01, 0.01, 0.01]]),
+        "errors_sgd": np.array([[2, 0.9], [3, 0.01], [4, 0.01], [10, 0.01]]),
+        "errors_adam": np.array([[3, 0.01], [4, 0.01], [10, 0.01]]),
         "steps": np.array([[50.0, 100.0, 200.0, 400.0], [40.0, 90.0, 190.0, 300.0], [40.0, 90.0, 190.0, 300.0]]),
         "two_bulk": np.array([0.03, 0.4, 0.5]),
         "two_bulk_on_encoders": np.array([1.0, 1.0, 0.5]),
@@ -162,7 +163,9 @@ def relu_verdicts(**changed):
 
 def test_claims_on_what_generalises_can_fail():
     assert relu_verdicts() == set()
-    assert relu_verdicts(errors=np.full((2, 4), 0.9)) == {"short-sequences", "two-steps"}
+    bad = np.array([[2, 0.9], [3, 0.9], [4, 0.9], [10, 0.9]])
+    assert relu_verdicts(errors_sgd=bad) == {"short-sequences", "two-steps"}
+    assert relu_verdicts(errors_adam=bad[1:]) == {"short-sequences"}
 
 
 @pytest.mark.parametrize(

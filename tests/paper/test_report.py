@@ -17,7 +17,7 @@ from rni.paper.claims import Claim, tally
 from rni.paper.figure import PROFILES
 from rni.paper.outcome import Outcome
 from rni.paper.report import PAPER, write_report
-from rni.paper.reproduce import all_figures, circumstances, judge, write_claims, write_figure
+from rni.paper.reproduce import all_figures, circumstances, draw, judge, write_claims, write_figure
 
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium")
 OURS = Claim(
@@ -48,7 +48,7 @@ def report(tmp_path_factory):
     good.measured = good.figure.measure({}, PROFILES["quick"])
     judge(good)
     good.claims.append(OURS)
-    write_figure(good, folder)
+    write_figure(good, draw(good.figure, good.measured), folder)
     bad = Outcome(figures["fig4"], list(figures["fig4"].runs(PROFILES["quick"])), failure="run failed: it diverged")
     write_claims([good, bad], folder / "claims.json")
     return write_report([good, bad], folder, summary())
@@ -131,7 +131,7 @@ def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
     keys = [name + key for name in ("authors_", "") for key in ("ratios", "square_ratios", "errors")]
     outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
     judge(outcome)
-    write_figure(outcome, tmp_path)
+    write_figure(outcome, draw(outcome.figure, outcome.measured), tmp_path)
     page = write_report([outcome], tmp_path, summary()).read_text()
     article = page[page.index('<article id="table1">') :].partition("</article>")[0]
     assert re.findall(r'<th scope="row">(ReLU[^<]*)', article) == [
@@ -146,7 +146,7 @@ def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
 def test_the_same_measurements_give_the_same_files(report, tmp_path):
     figure = all_figures()["fig1"]
     again = Outcome(figure, [], figure.measure({}, PROFILES["quick"]))
-    write_figure(again, tmp_path)
+    write_figure(again, draw(figure, again.measured), tmp_path)
     for kind in ("png", "svg", "npz"):
         assert (tmp_path / f"fig1.{kind}").read_bytes() == (report.parent / f"fig1.{kind}").read_bytes()
 

@@ -40,7 +40,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     trained = runs[networks(profile, "relu", "batch", 2, 1)[0]].network
     nets = {"designed": design(trained.task, trained.neurons).network, "trained": trained}
     for name, net in nets.items():
-        found = robustness(net, LEVELS, inputs=white_noise, draws=3)
+        found = robustness(net, LEVELS, inputs=white_noise, draws=2)
         rows = [[found.undisturbed, *getattr(found, kind).values()] for kind in KINDS]
         measured |= {f"{name}_robustness": np.array(rows), f"{name}_change": change(net)}
     return measured

@@ -25,7 +25,7 @@ def specifications(profile: Profile, loss: str = "batch") -> list[Specification]
         return networks(profile, "relu", "batch", 1, 10, few=5)
     network = {"neurons": profile.neurons, "weights": factored(profile)}
     raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": network}
-    return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10, few=5))]
+    return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10))]
 
 
 @torch.no_grad()
