@@ -29,10 +29,12 @@ from rni.exchange.vanilla import VanillaRNN
 from rni.inputs import bursts, white_noise
 from rni.network import Network
 from rni.task import Integration, require_integration
+from rni.tensors import stacked
 from rni.weights import Dale, svd
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
 TRAJECTORIES = {200: 128, 2000: 16}  # by duration: about as many samples for each
+MANY = 20_000  # neurons, beyond which there are fewer, and a quarter at least
 STEPS = 200  # of white noise, on which decays, dimension and selectivity are measured
 HELD = 2000  # neurons whose currents and activity are held in memory, evenly spaced where there are more
 
@@ -139,9 +141,9 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     absent = torch.tensor([not known and forgotten(decay, recent) for decay in task.decays])
 
     generator = _generator(seed)
-    sequences = list(_tests(net.channels, inputs, generator))
+    sequences = list(_tests(net, inputs, generator))
     tests = _tested(net, task, absent, sequences)
-    test = bursts(TRAJECTORIES[200], 200, net.channels, generator) if inputs is None else inputs
+    test = bursts(trajectories(200, net.neurons), 200, net.channels, generator) if inputs is None else inputs
     coded = Coding() if bool(absent.any()) else coding(currents, activity, task.targets(drive.double()), shape)
     spectrum = svd(net.recurrent)
     values = torch.cat([spectrum.values, spectrum.values.new_zeros(net.neurons - len(spectrum.values))])
@@ -213,7 +215,7 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         mixing=coded.mixing,
         notes=(
             *net.notes,
-            *_assumed(net, known or inputs is not None),
+            *_assumed(net, known, inputs is not None),
             *read.notes,
             *coded.notes,
         ),
@@ -221,18 +223,34 @@ def _examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     )
 
 
+def trajectories(duration: int, neurons: int) -> int:
+    """How many test sequences of that duration: fewer of a large network, where each takes long and says as much."""
+    most = TRAJECTORIES[duration]
+    return max(most // 4, min(most, most * MANY // neurons))
+
+
 def _sampled(net: VanillaRNN, inputs: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
     """Currents and activity of the neurons `held`, (batch, time, held) each."""
-    currents, activity = zip(*((nu[:, held], h[:, held]) for nu, h in net.steps(inputs)), strict=True)
-    return torch.stack(currents, dim=1), torch.stack(activity, dim=1)
+    if net.alike and (spanned := net.spanned(inputs)):
+        basis, steps = spanned
+        currents = stacked((c for c, _ in steps), inputs.shape[1]) @ basis[held].T
+        return currents, net.f(currents + net.bias[held])
+    groups = (
+        zip(*((nu[:, held], h[:, held]) for nu, h in net.steps(group)), strict=True) for group in net.groups(inputs)
+    )
+    currents, activity = zip(*([torch.stack(part, dim=1) for part in group] for group in groups), strict=True)
+    return torch.cat(currents), torch.cat(activity)
 
 
-def _assumed(net: VanillaRNN, told: bool) -> Iterator[str]:
-    """What to know of the examination itself; `told`: whether a task or inputs were."""
-    if not told:
+def _assumed(net: VanillaRNN, task: bool, inputs: bool) -> Iterator[str]:
+    """What to know of the examination itself: whether a task was told, and inputs."""
+    if not (task or inputs):
         yield "tested on N(0, 1) inputs and bursts of ±1: give those it was made for, if others"
     if net.neurons > HELD:
         yield f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"
+    if net.neurons > MANY and not inputs:
+        few = " and ".join(f"{trajectories(t, net.neurons)} of {t} steps" for t in TRAJECTORIES)
+        yield f"tested on fewer sequences than a small network: {few}, of each kind"
 
 
 def _drive(most: int, channels: int, held: Tensor, seed: int) -> Tensor:
@@ -250,8 +268,7 @@ class _Observed(NamedTuple):
 
 
 def _observed(net: VanillaRNN, drive: Tensor, held: Tensor, driven: str) -> _Observed:
-    sampled = (_sampled(net, group, held) for group in net.groups(drive))
-    currents, activity = (torch.cat(each).double() for each in zip(*sampled, strict=True))
+    currents, activity = (each.double() for each in _sampled(net, drive, held))
     if not bool(torch.isfinite(currents.square().sum() + activity.square().sum())):
         found = f"runs away within {drive.shape[1]} steps of {driven}"
         raise InputError(f"network: {found}; allowed: activity that stays finite, perhaps on smaller inputs")
@@ -293,14 +310,14 @@ def _tested(net: VanillaRNN, task: Integration, absent: Tensor, tests: Iterable[
     return _Tested(errors, torch.stack(list(curves.values())).amax(0), largest, shortest, limits)
 
 
-def _tests(channels: int, inputs: Tensor | None, generator: Generator) -> Iterator[tuple[str, Tensor]]:
+def _tests(net: VanillaRNN, inputs: Tensor | None, generator: Generator) -> Iterator[tuple[str, Tensor]]:
     """Test sequences by kind."""
     if inputs is not None:
         yield "inputs", inputs
         return
     for kind, make in INPUTS.items():
-        for duration, trajectories in TRAJECTORIES.items():
-            yield kind, make(trajectories, duration, channels, generator)
+        for duration in TRAJECTORIES:
+            yield kind, make(trajectories(duration, net.neurons), duration, net.channels, generator)
 
 
 def _generator(seed: int) -> Generator:

@@ -3,6 +3,8 @@ r"""States that a network visits, in latent coordinates: at the end of its input
 Times are compared with the own time $1/\alpha$ of the neurons, in which one of them on its own forgets.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Generator, Tensor
 
@@ -29,7 +31,7 @@ def visited(net: VanillaRNN, reduced: Latent, inputs: Tensor | None = None, seed
         batch, generator = max(8, min(STARTS, HELD // net.neurons) // 2), Generator().manual_seed(seed)
         inputs = torch.cat([make(batch, steps, net.channels, generator) for make in (white_noise, bursts)])
     taken = {round(part * (inputs.shape[1] - 1)) for part in (0.02, 0.1, 0.3)}
-    walk = enumerate(reduced.of(h.double()) for _, h in net.steps(inputs[:STARTS]))
+    walk = enumerate(_walked(net, reduced, inputs[:STARTS]))
     kept, last = [], reduced.of(net.rate(net.start(1)).double())
     kept.append(last)
     for t, last in walk:
@@ -41,6 +43,14 @@ def visited(net: VanillaRNN, reduced: Latent, inputs: Tensor | None = None, seed
         return torch.zeros(1, reduced.dimension, dtype=torch.float64)
     pairs = torch.randint(len(finite), (2, max(STARTS - len(finite), 0)), generator=Generator().manual_seed(seed))
     return torch.cat([finite, finite[pairs].mean(0)])
+
+
+def _walked(net: VanillaRNN, reduced: Latent, inputs: Tensor) -> Iterator[Tensor]:
+    """Latent coordinates (batch, K) step by step; of factored networks without all of their states at once."""
+    spanned = None if reduced.right is None else net.spanned(inputs, reduced.right.to(net.dtype))
+    if spanned is None:
+        return (reduced.of(h.double()) for _, h in net.steps(inputs))
+    return (kappa.double() for _, kappa in spanned[1])
 
 
 def settle(reduced: Latent, kappa: Tensor) -> Tensor:

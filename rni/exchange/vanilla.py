@@ -225,6 +225,11 @@ class VanillaRNN:
             found[steps] = iter(self.outputs(torch.cat(alike)).split([len(inputs) for inputs in alike]))
         return [next(found[inputs.shape[1]]) for inputs in several]
 
+    @property
+    def alike(self) -> bool:
+        """Whether all neurons are known to have the same activation, which some of them can be computed with."""
+        return self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.buffers())
+
     def groups(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""
         return (inputs,) if self.noise else memory.in_groups(inputs, self.neurons)
@@ -243,8 +248,7 @@ class VanillaRNN:
         left, right = factors
         read = right[:, :0] if read is None else read
         enters, leaves = torch.cat([left.T, self.input_weights.T]).T, torch.cat([right.T, read.T]).T
-        alike = self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.buffers())
-        size = max(1, memory.TOGETHER // (len(inputs) or 1)) if alike else self.neurons
+        size = max(1, memory.TOGETHER // (len(inputs) or 1)) if self.alike else self.neurons
         blocks = list(zip(*(part.split(size) for part in (enters, self.bias, leaves)), strict=True))
 
         def steps() -> Iterator[tuple[Tensor, Tensor]]:

@@ -11,7 +11,7 @@ from rni.analysis import Memory, judge
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.flow import Flow
 from rni.analysis.stationary import FixedPoints, Mode, Point
-from rni.analysis.summary import HELD, _assumed
+from rni.analysis.summary import HELD, MANY, _assumed, trajectories
 from rni.analysis.verdict import Verdict, behaves, forgotten, named, percent, time_constant
 
 NONE = np.zeros((0, 1))
@@ -204,8 +204,19 @@ def test_parts_as_people_read_them():
     ]  # fmt: skip
 
 
-def test_what_is_not_held_in_memory_is_told():
-    held, more = (mistyped(SimpleNamespace(neurons=neurons)) for neurons in (HELD, HELD + 1))
-    assert list(_assumed(held, told=True)) == []
-    assert list(_assumed(more, told=True)) == [f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"]
-    assert len(list(_assumed(more, told=False))) == 2
+def test_what_is_not_held_in_memory_and_what_is_tested_less_is_told():
+    held, more, many, too_many = (
+        mistyped(SimpleNamespace(neurons=neurons)) for neurons in (HELD, HELD + 1, MANY, MANY + 1)
+    )
+    some = f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"
+    assert list(_assumed(held, task=True, inputs=False)) == []
+    assert list(_assumed(more, task=True, inputs=False)) == list(_assumed(many, task=True, inputs=False)) == [some]
+    assert len(list(_assumed(more, task=False, inputs=False))) == 2
+    assert list(_assumed(more, task=False, inputs=True)) == list(_assumed(too_many, task=False, inputs=True)) == [some]
+    (_, few) = _assumed(too_many, task=True, inputs=False)
+    assert "127 of 200 steps and 15 of 2000 steps" in few
+
+
+def test_large_networks_are_tested_on_fewer_sequences():
+    assert [trajectories(200, n) for n in (100, MANY, 2 * MANY, 4 * MANY, 1_000_000)] == [128, 128, 64, 32, 32]
+    assert [trajectories(2000, n) for n in (100, 2 * MANY, 1_000_000)] == [16, 8, 4]

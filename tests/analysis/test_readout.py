@@ -2,20 +2,23 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from told import there
+from told import mistyped, there
 
-from rni import InputError, Integration, VanillaRNN, activation
+from rni import InputError, Integration, VanillaRNN, activation, design
 from rni.analysis import fit_integrals, principal
 from rni.analysis.coding import coding
+from rni.analysis.latents import latent
 from rni.analysis.noisy import Noisy, noisy
 from rni.analysis.readout import _at_rest, _turned, fitted_readout, given_readout, offset_at_rest
 from rni.analysis.recorded import _fit, _held_out, _require_enough, examine_recording
 from rni.analysis.samples import given_inputs, require_steps, require_unit
 from rni.analysis.summary import _drive, _observed, _sampled, _tested, _tests
+from rni.analysis.visited import _walked
 from rni.exchange.recording import Recording
 from rni.weights import Dense
 
@@ -285,12 +288,28 @@ def test_what_is_observed_are_the_currents_and_activity_of_the_neurons_that_are_
     torch.testing.assert_close(fitted.read.signals, fitted.shape.coordinates(states, 2))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("f", ["relu", "sigmoid", torch.sin])
+def test_a_factored_network_is_observed_without_all_of_its_states(f):
+    """And the same is seen of it as of the same network with a full matrix."""
+    net = VanillaRNN.of(design(Integration([0.9, 0.7]), 40).network)
+    net = replace(net, f=activation.make(f), bias=normal(40) / 10)
+    full = replace(net, recurrent=Dense(net.recurrent.matrix()))
+    x, held = normal(5, 7, 2), torch.tensor([3, 0, 39])
+    for found, expected in zip(_sampled(net, x, held), _sampled(full, x, held), strict=True):
+        torch.testing.assert_close(found, expected)
+    reduced = latent(net)
+    for found, expected in zip(_walked(net, reduced, x), _walked(full, reduced, x), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 def test_as_many_trials_as_can_be_held_and_tests_of_both_kinds_and_durations():
     trials = {neurons: len(_drive(64, 1, torch.arange(neurons), 0)) for neurons in (10, 1000, 2000, 100_000)}
     assert trials == {10: 64, 1000: 64, 2000: 32, 100_000: 16}
-    shapes = [(kind, tuple(x.shape)) for kind, x in _tests(3, None, torch.Generator())]
+    net = mistyped(SimpleNamespace(neurons=10, channels=3))
+    shapes = [(kind, tuple(x.shape)) for kind, x in _tests(net, None, torch.Generator())]
     assert shapes == [(kind, size) for kind in ("white noise", "bursts") for size in ((128, 200, 3), (16, 2000, 3))]
     given = torch.ones(1, 2, 3)
-    ((kind, x),) = _tests(3, given, torch.Generator())
+    ((kind, x),) = _tests(net, given, torch.Generator())
     assert kind == "inputs"
     assert x is given

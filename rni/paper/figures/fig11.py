@@ -40,7 +40,7 @@ def specification(profile: Profile, variant: str, decays: tuple[float, ...], see
             "seed": seed,
             "task": {"decays": decays},
             "network": {"neurons": profile.neurons, "vectors": vectors, "weights": factored(profile)},
-            "training": {"duration": 4, "batch": 16, "steps": 2000 if profile.quick else 3500},
+            "training": {"duration": 4, "batch": 16, "steps": 2000 if profile.quick else 5000},
         }
     )
 
