@@ -37,5 +37,5 @@ def tables() -> dict[str, Lines]:
 
 
 TITLE = "The whole paper"
-ABOUT = """`rni reproduce --profile paper` from an empty store: 1000 neurons, all seeds. Seconds of processor time; runs
+ABOUT = """`rni reproduce --profile paper` from an empty store: 1000 neurons. Seconds of processor time; runs
 that several figures share count for the first of them."""

@@ -140,7 +140,7 @@ def figures() -> str:
     parts = [
         "# The paper's figures, and ours",
         "Each line makes the figure as PNG, SVG and data, with a verdict on its claims, in `report/`; with `--profile "
-        "paper` at full size, as the pictures here are, which `make gallery` makes.",
+        "paper` of 1000 neurons, as the pictures here are, which `make gallery` makes.",
     ]
     for figure in all_figures().values():
         source = figure.measure.__module__

@@ -56,6 +56,11 @@ class Activation(nn.Module):
 
     name: ClassVar[str]
 
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if "derivative" in vars(cls) and "derivative_at" not in vars(cls):  # an inherited one is of another function
+            cls.derivative_at = Activation.derivative_at
+
     def derivative(self, currents: Tensor) -> Tensor:
         r"""$f'(\nu)$, elementwise; by automatic differentiation unless the activation knows better."""
         with torch.enable_grad():

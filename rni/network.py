@@ -145,7 +145,8 @@ class Network(nn.Module):
         states = self.cast("states", states)
         if states.shape[-1:] != (self.neurons,):
             raise InputError(f"states: shape {tuple(states.shape)}; allowed: (..., {self.neurons}), one of each neuron")
-        return states @ self.decoders
+        # decoders as rows, because a product with a few columns takes several times as long
+        return states @ self.decoders.T.contiguous().T
 
     def outputs(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> Tensor:
         r"""$y_{c,t}$, (batch, time, channels), without storing the states: for sequences of any length."""
@@ -153,8 +154,7 @@ class Network(nn.Module):
         groups = self.groups(inputs)
         starts = [None] * len(groups) if start is None else self.groups(start)
         each = (self.steps(*group) for group in zip(groups, starts, strict=True))
-        d = self.decoders.T.contiguous()  # rows: a product with a few columns takes several times as long
-        return torch.cat([stacked((h @ d.T for _, h in steps), inputs.shape[1]) for steps in each])
+        return torch.cat([stacked((self.readout(h) for _, h in steps), inputs.shape[1]) for steps in each])
 
     def groups(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Sequences, or states, in groups of which the states fit into the cache."""

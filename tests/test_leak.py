@@ -67,7 +67,7 @@ def test_the_certificate_of_a_leaky_network_holds_for_inputs_that_do_their_worst
 
 
 @pytest.mark.parametrize("train", ["recurrent", "recurrent+decoders", "all"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
 def test_the_gradient_of_a_leaky_network_is_that_of_automatic_differentiation(activation, train):
     net, loss = leaky(activation), rni.BatchLoss(TWO, 5, 4)
     x = loss.draw(torch.Generator().manual_seed(1), torch.float64)

@@ -358,7 +358,7 @@ rni runs prune --older -1
 rni reproduce fig99
     fig99: no such figure; allowed: fig1, ...; did you mean fig9?
 rni reproduce --profile papr
-    --profile: 'papr'; allowed: quick, paper; did you mean paper?
+    --profile: 'papr'; allowed: quick, paper, full; did you mean paper?
 rni reproduce fig1 --workers 0
     --workers: '0'; allowed: 1 or more
 rni reproduce fig1 --workers 2 --scheduler tcp://x

@@ -5,16 +5,26 @@ from scipy.signal import lfilter
 
 from rni import InputError, Integration
 from rni.inputs import bursts, correlated_noise, pulses, white_noise
+from rni.task import SHORT
 
 
-def test_targets_are_the_discounted_sum_of_the_inputs(generator):
-    task = Integration((0.9, 0.5), (2.0, 0.3))
-    x = white_noise(3, 40, 2, generator, dtype=torch.float64)
+@pytest.mark.parametrize("duration", [1, 3, SHORT, SHORT + 1])
+def test_targets_are_the_discounted_sum_of_the_inputs(generator, duration):
+    task = Integration((0.9, 0.5, 0.0, 1.0), (2.0, 0.3, 1.0, 0.7))
+    x = white_noise(3, duration, 4, generator, dtype=torch.float64)
     targets = task.targets(x)
     for c, (decay, scale) in enumerate(zip(task.decays, task.scales, strict=True)):
-        for t in range(40):
+        for t in range(duration):
             terms = [scale * decay ** (k + 1) * x[:, t - k, c] for k in range(t + 1)]
             torch.testing.assert_close(targets[:, t, c], sum(terms), rtol=1e-12, atol=1e-12)
+
+
+def test_targets_of_one_sequence_of_several_and_of_many_are_the_same(generator):
+    task, x = Integration((0.9, 0.5)), white_noise(6, 5, 2, generator, dtype=torch.float64)
+    assert torch.equal(task.targets(x.view(2, 3, 5, 2)), task.targets(x).view(2, 3, 5, 2))
+    torch.testing.assert_close(task.targets(x[4]), task.targets(x)[4])
+    assert task.targets(x[:0]).shape == (0, 5, 2)
+    assert task.targets(x[:, :0]).shape == (6, 0, 2)
 
 
 def test_targets_of_long_sequences_agree_with_a_filter_from_scipy(generator):

@@ -228,7 +228,8 @@ class VanillaRNN:
     @property
     def alike(self) -> bool:
         """Whether all neurons are known to have the same activation, which some of them can be computed with."""
-        return self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.buffers())
+        own = (*self.f.buffers(), *self.f.parameters())
+        return self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in own)
 
     def groups(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""

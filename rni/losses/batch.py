@@ -110,35 +110,32 @@ class BatchLoss(SequenceLoss):
         require_task(net, self.task, leaky=True)
         inputs = own_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
-        encoders, w, f = net.encoders, net.recurrent, net.f
-        x, targets = inputs.unbind(1), self.task.response(duration).to(inputs) @ inputs.permute(2, 1, 0)
+        encoders, w, f, leak = net.encoders, net.recurrent, net.f, net.leak
+        x, targets = inputs.unbind(1), self.task.targets(inputs).transpose(0, 1)
         # rows of the gradient's factors, in the order of time: at t = 0, where W(x e) = x (W e), D are enough
         rows = [channels] + [batch] * (duration - 1)
         right = encoders.new_empty(sum(rows), net.neurons)
-        fed, currents = (
-            right.split(rows),
-            encoders.new_empty(duration, batch, net.neurons),
-        )
-        nu, states, active = currents.unbind(), [], []
-        # rows, because products with a few columns take several times as long; fed: e, then h_{t-1} + x_t e
+        fed = right.split(rows)  # e, then h_{t-1} + x_t e
+        # vectors as rows, because products with a few columns take several times as long
         e, d = fed[0].copy_(encoders.T), net.decoders.T.contiguous()
+        nu, h = encoders.new_empty(2, duration, batch, net.neurons)
+        active = h if leak == 1 else torch.empty_like(h)  # f(nu)
         torch.mm(x[0], w(e), out=nu[0])
         for t in range(duration):
             if t:
-                w(torch.addmm(states[-1], x[t], e, out=fed[t]), out=nu[t])
-            active.append(f(nu[t]))
-            states.append(net.leaked(states[-1] if t else None, active[-1]))
-        h = torch.stack(states)
-        residuals = h @ d.T - targets.permute(1, 2, 0)
+                w(torch.addmm(h[t - 1], x[t], e, out=fed[t]), out=nu[t])
+            active[t] = f(nu[t])
+            if leak != 1:
+                h[t] = net.leaked(h[t - 1] if t else None, active[t])
+        residuals = h @ d.T - targets
         loss = float(residuals.square().sum()) / batch
         residuals *= 2 / batch
         decoder_gradient = h.flatten(0, 1).T @ residuals.flatten(0, 1) if "decoders" in parts else None
         if parts <= {"decoders"}:
             return loss, Gradient(right[:0], right[:0], decoder_gradient)
 
-        left, leak = torch.empty_like(right), net.leak
-        delta, errors = left.split(rows), (residuals @ d).unbind()
-        slopes = f.derivative_at(currents, h if leak == 1 else torch.stack(active))
+        left, errors = torch.empty_like(right), (residuals @ d).unbind()
+        delta, slopes = left.split(rows), f.derivative_at(nu, active).expand_as(nu)
         for t in range(duration - 1, 0, -1):
             torch.mul(errors[t], slopes[t], out=delta[t])
             if leak != 1:
@@ -167,6 +164,6 @@ class Batch(SequencePart):
 
     def require_memory(self, task: Integration, neurons: int, size: int) -> None:
         super().require_memory(task, neurons, size)
-        each = 3 * self.duration * size * neurons  # states, currents and their gradients
+        each = 6 * self.duration * size * neurons  # states, currents, slopes, their gradients and the factors of W's
         what = f"training.loss.batch: {self.batch}"
         memory.require(self.batch * each, what, lambda free: f"up to {int(free / each)}")

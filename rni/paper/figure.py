@@ -25,11 +25,11 @@ class Profile:
     quick: bool
     full: bool = False
 
-    def seeds(self, paper: int, few: int | None = None) -> int:
-        """Repetitions: the paper's number, or `few` where these decide as well, but in the full profile; two at most
-        in the quick."""
+    def seeds(self, paper: int, few: int | None = None, quick: int = 2) -> int:
+        """Repetitions: the paper's number, or `few` where these decide as well, but in the full profile; `quick` at
+        most in that one."""
         if self.quick:
-            return min(paper, 2)
+            return min(paper, quick)
         return paper if few is None or self.full else few
 
 

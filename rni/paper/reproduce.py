@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, as_completed
@@ -32,6 +33,8 @@ from rni.runs.progress import runs_progress
 from rni.runs.specification import Specification
 from rni.runs.store import Store
 from rni.threads import threads
+
+DRAWING = threading.Lock()  # Matplotlib's settings are those of the process, and a worker may have several threads
 
 
 def all_figures() -> dict[str, Figure]:
@@ -100,31 +103,34 @@ def reproduce(
 
 
 class Drawn(NamedTuple):
-    """A figure's files by kind, and how it stands on a page."""
+    """A figure's PNG and SVG, and how it stands on a page."""
 
     picture: Picture
     files: dict[str, bytes]
 
 
-def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn, float]:
-    """A figure's measurements, drawn, and the seconds of processor time they took: what a worker does."""
+def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn | Exception, float]:
+    """A figure's measurements, its drawing or why there is none, and the seconds of processor time that measuring took:
+    what a worker does."""
     begun = time.process_time()
     with threads(1):  # the same bits anywhere
         measured = figure(name).measure(StoredRuns(Store(store)), profile)
     seconds = time.process_time() - begun
-    return measured, draw(figure(name), measured), seconds
+    try:
+        return measured, draw(figure(name), measured), seconds
+    except Exception as error:  # the measurements are worth more
+        return measured, error, seconds
 
 
 def draw(figure: Figure, measured: Measured) -> Drawn:
-    """The drawing as PNG and SVG and its numbers as NPZ."""
-    drawing = figure.draw(measured)
-    seen = picture(drawing)
-    drawing.set_layout_engine("none")  # found by now, and a good part of the work if it were found for each file
-    files = {kind: io.BytesIO() for kind in ("png", "svg", "npz")}
-    with rc_context({"svg.hashsalt": figure.id}):  # the same names within the file each time
+    """The drawing as PNG and SVG."""
+    files = {kind: io.BytesIO() for kind in ("png", "svg")}
+    with DRAWING, rc_context({"svg.hashsalt": figure.id}):  # the same names within the file each time
+        drawing = figure.draw(measured)
+        seen = picture(drawing)
+        drawing.set_layout_engine("none")  # found by now, and a good part of the work if it were found for each file
         drawing.savefig(files["png"], format="png", metadata={"Software": None})
         drawing.savefig(files["svg"], format="svg", metadata={"Date": None})
-    np.savez_compressed(files["npz"], **dict[str, Any](measured))
     return Drawn(seen, {kind: file.getvalue() for kind, file in files.items()})
 
 
@@ -171,6 +177,8 @@ def _measure_together(
         try:
             outcome.measured, drawn, outcome.seconds = result(future)
             judge(outcome)
+            if isinstance(drawn, Exception):
+                raise drawn
             write_figure(outcome, drawn, out)
         except BrokenExecutor:
             left.append(outcome)
@@ -189,7 +197,9 @@ def _measure_together(
 def write_figure(outcome: Outcome, drawn: Drawn, folder: Path) -> None:
     """The drawing as PNG and SVG and its numbers as NPZ, each written whole."""
     outcome.picture = drawn.picture
-    for kind, content in drawn.files.items():
+    numbers = io.BytesIO()
+    np.savez_compressed(numbers, **dict[str, Any](outcome.measured))
+    for kind, content in (drawn.files | {"npz": numbers.getvalue()}).items():
         write_atomically(folder / f"{outcome.figure.id}.{kind}", content)
 
 

@@ -22,9 +22,10 @@ def networks(
     channels: int,
     seeds: int = 8,
     few: int | None = None,
+    quick: int = 2,
     weights: str | None = None,
 ) -> list[Specification]:
-    """One network for each seed, `few` but in the full profile, n neurons, scale 1, from W = 0."""
+    """One network for each seed, as many as `Profile.seeds` says, n neurons, scale 1, from W = 0."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     if weights is None:
         stays_low = loss == "proxy" or channels <= 2 if activation == "relu" else channels == 1
@@ -34,7 +35,12 @@ def networks(
         "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},
         "training": {"loss": loss} | _training(profile, activation, loss, channels),
     }
-    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds, few))]
+    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds, few, quick))]
+
+
+def of_a_cell(profile: Profile, activation: str, loss: str, channels: int) -> list[Specification]:
+    """The networks of a cell of Table 1 by our own protocol."""
+    return networks(profile, activation, loss, channels, few=4, quick=1)
 
 
 def factored(profile: Profile) -> str:
@@ -68,13 +74,20 @@ def _training(profile: Profile, activation: str, loss: str, channels: int) -> di
 
 
 def by_the_authors(
-    profile: Profile, activation: str, loss: str, channels: int, seeds: int = 8, few: int | None = 1, points: int = 0
+    profile: Profile,
+    activation: str,
+    loss: str,
+    channels: int,
+    seeds: int = 8,
+    few: int | None = 1,
+    points: int | None = None,
 ) -> list[Specification]:
-    """The networks of Table 1 as the authors train them, with fewer points and sequences, or as many `points`."""
+    """The networks of Table 1 as the authors train them but for fewer points and sequences; or with so many `points`,
+    evenly spread."""
     shape: dict[str, Any] = {"name": "sigmoid", "slope": 5, "threshold": 0}
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     training = _authors_training(profile, activation, loss, channels)
-    training |= {"points": points, "sampling": "even"} if points else {}
+    training |= {} if points is None else {"points": points, "sampling": "even"}
     stays_low = loss == "batch" and "optimizer" not in training
     raw: dict[str, Any] = {
         "task": {"decays": decays},
@@ -92,8 +105,8 @@ def _authors_training(profile: Profile, activation: str, loss: str, channels: in
     r"""Their rates: for descent in their normalisation of the batch loss, the paper's over $T^3$.
 
     Points: as many independent ones as theirs for two channels, 256. Elsewhere they have 4096. Spread evenly, 128 leave
-    as much noise in the gradients of one channel, and 256 in those of three as some 1000 do, measured after 50, 300 and
-    1000 steps.
+    as much noise in the gradients of one channel, and 256 as much as some 1000 of theirs in those of three, measured
+    after 50, 300 and 1000 steps; 256 for five channels too.
     """
     if loss == "batch" and (activation, channels) == ("sigmoid", 2):
         return {"duration": 10, "batch": 8, "optimizer": "adam", "learning_rate": 5e-5, "steps": 10000}

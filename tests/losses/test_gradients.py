@@ -3,6 +3,7 @@ import torch
 from told import mistyped
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run
+from rni.activation import Activation, Tanh
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
 
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, 0.5, 0.2], [0.2, 0.5, 2.0, 0.5], [0.1, 0.2, 0.5, 1.0]])
@@ -28,6 +29,40 @@ def test_batch_gradient_agrees_with_autograd(small, generator, f, duration):
     net = small(f)
     loss = BatchLoss(net.task, duration, batch=9)
     assert_same(loss, net, loss.draw(generator, torch.float64))
+
+
+class Scaled(Tanh):
+    """As LeCun has it, with a derivative of its own."""
+
+    def forward(self, currents):
+        return 1.7159 * torch.tanh(2 / 3 * currents)
+
+    def derivative(self, currents):
+        return 1.7159 * 2 / 3 * (1 - torch.tanh(2 / 3 * currents).square())
+
+
+class Gain(Activation):
+    """Linear, with a slope for each neuron, which its derivative does not repeat for each state."""
+
+    name = "gain"
+
+    def __init__(self, neurons):
+        super().__init__()
+        self.register_buffer("slope", torch.linspace(0.5, 1.5, neurons, dtype=torch.float64))
+
+    def forward(self, currents):
+        return self.slope * currents
+
+    def derivative(self, currents):
+        return self.slope
+
+
+@pytest.mark.parametrize("of", [Scaled, Gain])
+def test_gradients_take_the_derivative_that_an_activation_of_ones_own_has(small, generator, of):
+    net = small("tanh")
+    net.f = of(net.neurons) if of is Gain else of()
+    for loss in (BatchLoss(net.task, 3, batch=9), ProxyLoss(net.task, 7)):
+        assert_same(loss, net, loss.draw(generator, torch.float64))
 
 
 @pytest.mark.parametrize("decays", [(0.9,), (0.9, 0.8), (0.9, 0.8, 0.7)])

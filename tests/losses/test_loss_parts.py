@@ -33,7 +33,7 @@ def test_learning_rates_fall_with_scales_durations_and_bounds(scale):
 
 
 PARTS = [  # of 2 channels: its fields, rows of a step, and bytes asked for with 100 neurons of 8 bytes
-    ({"name": "batch", "batch": 5, "duration": 7}, 35, 3 * 7 * 5 * 800),
+    ({"name": "batch", "batch": 5, "duration": 7}, 35, 6 * 7 * 5 * 800),
     ({"name": "averaged", "duration": 3, "correlation": [1, 0.5, 0.1]}, 2, 16 * 6 * 6),
     ({"name": "proxy", "points": 9}, 9, 3 * 9 * 800),
 ]

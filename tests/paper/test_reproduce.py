@@ -1,12 +1,13 @@
 import json
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rni import InputError
-from rni.paper.figure import Figure, Profile
+from rni.paper.figure import PROFILES, Figure, Profile
 from rni.paper.figures import fig1, fig4
 from rni.paper.reproduce import all_figures, chosen_figures, measure, reproduce
 from rni.runs.engine import local
@@ -54,7 +55,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     assert one == two
     of_fig4 = {f"fig4.{name}" for name in ("linear", "signs", "alignment", "amplitude")}
     assert {claim["id"] for claim in one} == {"fig1.target", *of_fig4}
-    for name in ("fig4.npz", "fig4.png"):
+    for name in ("fig4.npz", "fig4.png", "fig4.svg"):
         assert (reports[0] / name).read_bytes() == (reports[1] / name).read_bytes()
 
 
@@ -69,6 +70,29 @@ def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path):
     outcomes, page = reproduce([fig1.FIGURE, bad], TINY, tmp_path / "report", Mortal(), tmp_path / "store")
     assert [outcome.failure[:18] for outcome in outcomes] == ["", "1 of 1 runs failed"]
     assert "training diverged at step 1" in page.read_text()
+
+
+def test_a_figure_that_cannot_be_drawn_keeps_its_measurements_and_verdicts(tmp_path, monkeypatch):
+    def undrawable(measured):
+        raise ValueError("no such colour")
+
+    monkeypatch.setattr(fig1, "FIGURE", replace(fig1.FIGURE, draw=undrawable))
+    (outcome,), _ = reproduce([fig1.FIGURE], TINY, tmp_path / "report", Mortal(), tmp_path / "store")
+    assert outcome.failure == "ValueError: no such colour"
+    assert [claim["verdict"] for claim in json.loads((tmp_path / "report" / "claims.json").read_text())] == [
+        "reproduced"
+    ]
+
+
+def test_repetitions_by_profile():
+    quick, paper, full = PROFILES.values()
+    assert [profile.seeds(8) for profile in (quick, paper, full)] == [2, 8, 8]
+    assert [profile.seeds(8, few=4) for profile in (quick, paper, full)] == [2, 4, 8]
+    assert [profile.seeds(8, few=4, quick=1) for profile in (quick, paper, full)] == [1, 4, 8]
+    for figure in all_figures().values():
+        runs, more = ({each.key() for each in figure.runs(profile)} for profile in (paper, full))
+        assert runs <= more
+    assert len(all_figures()["table1"].runs(full)) == 2 * 12 * 8
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_any_run(tmp_path):

@@ -9,7 +9,7 @@ from rni.runs.execution import Result
 class OneSeed(Profile):
     """A profile without repetitions."""
 
-    def seeds(self, paper, few=None):
+    def seeds(self, paper, few=None, quick=2):
         return 1
 
 

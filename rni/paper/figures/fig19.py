@@ -43,7 +43,7 @@ def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Speci
 
 
 def integrators(profile: Profile) -> list[Specification]:
-    return [specification(profile, seed=seed) for seed in range(1 if profile.quick else 4)]
+    return [specification(profile, seed=seed) for seed in range(profile.seeds(4, quick=1))]
 
 
 def untrained(profile: Profile) -> Network:

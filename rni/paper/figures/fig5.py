@@ -25,7 +25,7 @@ def specifications(profile: Profile) -> list[Specification]:
 
 
 def on_ten_steps(profile: Profile) -> list[Specification]:
-    """As the caption says, in the paper profile: the authors' script has three steps."""
+    """As the caption says, but in the quick profile: the authors' script has three steps."""
     return [] if profile.quick else [specification(profile, duration=10)]
 
 

@@ -12,7 +12,7 @@ from rni.network import Network
 from rni.pages.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.trainings import networks
+from rni.paper.trainings import of_a_cell
 from rni.vectors import independent
 
 LOSSES = ("batch", "proxy")
@@ -101,7 +101,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     x = bursts(32, 400, 1, torch.Generator().manual_seed(0))
     measured: Measured = {}
     for loss in LOSSES:
-        trained = [runs[s].network for s in networks(profile, "sigmoid", loss, 1, 1 if profile.quick else 8, few=4)]
+        trained = [runs[s].network for s in of_a_cell(profile, "sigmoid", loss, 1)]
         examined = [examine(net, x) for net in trained]
         measured |= {f"{loss}_{key}": np.stack([each[key] for each in examined]) for key in examined[0]}
         shown = characteristics(trained[0], x, examined[0]["largest"])
@@ -257,9 +257,7 @@ FIGURE = Figure(
     r"integral, in bins of $8/100$, and at their negatives (dotted) (proxy loss, all networks). D: part of the neurons "
     r"that are strongly active against the integral, for both losses: more and more are recruited, on both sides. "
     r"$\gamma = 0.8$, structured sequences.",
-    runs=lambda profile: [
-        s for loss in LOSSES for s in networks(profile, "sigmoid", loss, 1, 1 if profile.quick else 8, few=4)
-    ],
+    runs=lambda profile: [s for loss in LOSSES for s in of_a_cell(profile, "sigmoid", loss, 1)],
     measure=measure,
     claims=claims,
     draw=draw,

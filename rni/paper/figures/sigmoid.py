@@ -15,7 +15,7 @@ from rni.network import Network
 from rni.pages.style import CHANNELS, THEORY, legend, panels
 from rni.paper.claims import Claim
 from rni.paper.figure import Figure, Measured, Profile, Runs
-from rni.paper.trainings import factored, networks
+from rni.paper.trainings import factored, of_a_cell
 from rni.runs.specification import Specification
 from rni.task import Integration
 
@@ -43,7 +43,7 @@ def by_size(profile: Profile) -> list[list[list[Specification]]]:
         training |= {"steps": steps, "train": "recurrent+decoders"}
         return Specification.parse({"seed": seed, "task": {"decays": [0.8]}, "network": network, "training": training})
 
-    seeds = range(1 if profile.quick else SEEDS)
+    seeds = range(profile.seeds(SEEDS, quick=1))
     return [[[specification(steps, n, seed) for seed in seeds] for n in sizes(profile)] for steps in lengths(profile)]
 
 
@@ -95,7 +95,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         return [float(errors[duration - 1]) for duration in DURATIONS]
 
     long = bursts(16, DURATIONS[-1], 1, torch.Generator().manual_seed(1))
-    proxies = networks(profile, "sigmoid", "proxy", 1, 1 if profile.quick else 8, few=4)
+    proxies = of_a_cell(profile, "sigmoid", "proxy", 1)
     tried = list(zip(DECAYS, by_decay(profile), strict=True))
     trained = np.array([[[error(s, x) for s in row] for row in rows] for rows in by_size(profile)])
     return {
@@ -264,7 +264,7 @@ FIGURE = Figure(
     r"integral.",
     runs=lambda profile: [
         *(s for rows in (*by_size(profile), by_decay(profile)) for row in rows for s in row),
-        *networks(profile, "sigmoid", "proxy", 1, 1 if profile.quick else 8, few=4),
+        *of_a_cell(profile, "sigmoid", "proxy", 1),
     ],
     measure=measure,
     claims=claims,
