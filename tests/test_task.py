@@ -27,6 +27,15 @@ def test_targets_of_one_sequence_of_several_and_of_many_are_the_same(generator):
     assert task.targets(x[:, :0]).shape == (6, 0, 2)
 
 
+def test_inputs_that_are_missing_leave_the_targets_before_them_as_they_are(generator):
+    task, x = Integration((0.9, 0.5)), white_noise(2, 5, 2, generator, dtype=torch.float64)
+    whole = task.targets(x)
+    x[0, 3:] = torch.nan
+    x[1, 4] = torch.inf
+    torch.testing.assert_close(task.targets(x)[0, :3], whole[0, :3])
+    torch.testing.assert_close(task.targets(x)[1, :4], whole[1, :4])
+
+
 def test_targets_of_long_sequences_agree_with_a_filter_from_scipy(generator):
     x = white_noise(2, 5000, 1, generator, dtype=torch.float64)
     expected = lfilter([0.999 * 1.5], [1, -0.999], x[..., 0].numpy(), axis=1)
