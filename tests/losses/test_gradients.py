@@ -45,6 +45,7 @@ class Gain(Activation):
     """Linear, with a slope for each neuron, which its derivative does not repeat for each state."""
 
     name = "gain"
+    slope: torch.Tensor
 
     def __init__(self, neurons):
         super().__init__()
