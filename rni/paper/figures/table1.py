@@ -45,9 +45,9 @@ THEIRS = (
 SMALLER = (
     "fewer sequences (32; 128 and 8 for ReLU and sigmoids of two channels), evenly spread; instead of 4096 points 128 "
     "for D = 1, which leave as much noise in the gradients where they are evenly spread, and 256 for D = 3 and 5 (for "
-    "D = 2 the authors' 256 independent ones); one training or two, eight in the full profile; fixed thresholds for sigmoids "
-    "of two channels on the batch loss, which the authors train; on the proxy, scale 1 instead of 2 for ReLU with "
-    "D = 2, decay 0.8 instead of 0.995 for ReLU with D = 1"
+    "D = 2 the authors' 256 independent ones); one training or two, eight in the full profile; fixed thresholds for "
+    "sigmoids of two channels on the batch loss, which the authors train; on the proxy, scale 1 instead of 2 for "
+    "ReLU with D = 2, decay 0.8 instead of 0.995 for ReLU with D = 1"
 )
 FLATTER = (
     "smaller batches (16 or 32) and, on the proxy, 32 points, evenly spread; warm-up of the rate for ReLU networks on "
