@@ -56,9 +56,6 @@ class Integration:
         inputs = inputs if inputs.is_floating_point() else inputs.to(torch.get_default_dtype())
         if not inputs.numel():
             return inputs.clone()
-        if inputs.shape[-2] <= SHORT and bool(inputs.isfinite().all()):  # 0 times infinity would reach back in time
-            x = inputs.reshape(-1, *inputs.shape[-2:]).permute(2, 1, 0)  # (channels, time, sequences)
-            return (_response(self, inputs.shape[-2]).to(inputs) @ x).permute(2, 1, 0).reshape(inputs.shape)
         decays, scales = inputs.new_tensor(self.decays), inputs.new_tensor(self.scales)
         integral = torch.zeros_like(inputs[..., 0, :])
         integrals = []
@@ -91,6 +88,14 @@ class Integration:
             g * abs(s) * bound / (1 - g) if g < 1 else float("inf")
             for g, s in zip(self.decays, self.scales, strict=True)
         )
+
+
+def targets_at_once(task: Integration, inputs: "Tensor") -> "Tensor":
+    """`task.targets` of finite inputs (batch, time, channels), by one product where sequences are short."""
+    duration = inputs.shape[1]
+    if duration > SHORT or type(task) is not Integration:
+        return task.targets(inputs)
+    return (_response(task, duration).to(inputs) @ inputs.permute(2, 1, 0)).permute(2, 1, 0)
 
 
 @lru_cache(maxsize=16)

@@ -30,13 +30,13 @@ def specification(network=(), training=()):
         ),
         ({"neurons": 10_000, "weights": "dale"}, {}, "network.neurons: 10000, with dale weights: needs 1.2 GB"),
         ({"neurons": 7000, "initial_radius": 0.5}, {}, "network.neurons: 7000, with dense weights: needs 1.2 GB"),
-        ({"neurons": 1000}, {"batch": 100_000}, "training.loss.batch: 100000: needs 3.6 GB"),
+        ({"neurons": 1000}, {"batch": 100_000}, "training.loss.batch: 100000: needs 7.2 GB"),
         (
             {"neurons": 1000},
             {"loss": "proxy", "points": 10**6, "bounds": [3]},
             "training.loss.points: 1000000: needs 12.0 GB",
         ),
-        ({"neurons": 10**6, "weights": "lowrank"}, {"batch": 500}, "training.loss.batch: 500: needs 18.0 GB"),
+        ({"neurons": 10**6, "weights": "lowrank"}, {"batch": 500}, "training.loss.batch: 500: needs 36.0 GB"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused_before_it_begins(little, network, training, message):

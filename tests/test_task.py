@@ -5,7 +5,7 @@ from scipy.signal import lfilter
 
 from rni import InputError, Integration
 from rni.inputs import bursts, correlated_noise, pulses, white_noise
-from rni.task import SHORT
+from rni.task import SHORT, targets_at_once
 
 
 @pytest.mark.parametrize("duration", [1, 3, SHORT, SHORT + 1])
@@ -17,6 +17,16 @@ def test_targets_are_the_discounted_sum_of_the_inputs(generator, duration):
         for t in range(duration):
             terms = [scale * decay ** (k + 1) * x[:, t - k, c] for k in range(t + 1)]
             torch.testing.assert_close(targets[:, t, c], sum(terms), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(targets_at_once(task, x), targets, rtol=1e-12, atol=1e-12)
+
+
+def test_a_task_of_ones_own_keeps_its_targets_in_training(generator):
+    class Doubled(Integration):
+        def targets(self, inputs):
+            return 2 * super().targets(inputs)
+
+    x = white_noise(3, 4, 1, generator)
+    assert torch.equal(targets_at_once(Doubled(0.9), x), Doubled(0.9).targets(x))
 
 
 def test_targets_of_one_sequence_of_several_and_of_many_are_the_same(generator):

@@ -16,7 +16,7 @@ from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss, Sampling
 from rni.losses.gradient import Gradient, Trained, own_inputs, require_takes, require_task, trained_parts
 from rni.network import Network
-from rni.task import Integration, require_integration
+from rni.task import Integration, require_integration, targets_at_once
 from rni.theory.moments import full_covariance
 
 BATCH = 32
@@ -111,7 +111,7 @@ class BatchLoss(SequenceLoss):
         inputs = own_inputs(inputs, net, "sequence", "time")
         batch, duration, channels = inputs.shape
         encoders, w, f, leak = net.encoders, net.recurrent, net.f, net.leak
-        x, targets = inputs.unbind(1), self.task.targets(inputs).transpose(0, 1)
+        x, targets = inputs.unbind(1), targets_at_once(self.task, inputs).transpose(0, 1)
         # rows of the gradient's factors, in the order of time: at t = 0, where W(x e) = x (W e), D are enough
         rows = [channels] + [batch] * (duration - 1)
         right = encoders.new_empty(sum(rows), net.neurons)
