@@ -109,7 +109,7 @@ class Drawn(NamedTuple):
     files: dict[str, bytes]
 
 
-def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn | Exception, float]:
+def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn | str, float]:
     """A figure's measurements, its drawing or why there is none, and the seconds of processor time that measuring took:
     what a worker does."""
     begun = time.process_time()
@@ -119,7 +119,7 @@ def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn |
     try:
         return measured, draw(figure(name), measured), seconds
     except Exception as error:  # the measurements are worth more
-        return measured, error, seconds
+        return measured, _in_words(error), seconds
 
 
 def draw(figure: Figure, measured: Measured) -> Drawn:
@@ -177,9 +177,10 @@ def _measure_together(
         try:
             outcome.measured, drawn, outcome.seconds = result(future)
             judge(outcome)
-            if isinstance(drawn, Exception):
-                raise drawn
-            write_figure(outcome, drawn, out)
+            if isinstance(drawn, str):
+                outcome.failure = drawn
+            else:
+                write_figure(outcome, drawn, out)
         except BrokenExecutor:
             left.append(outcome)
             continue
@@ -188,10 +189,14 @@ def _measure_together(
         except OSError as error:
             outcome.failure = said(error)
         except Exception as error:  # a figure that fails is a red line in the report, not the end of the others
-            outcome.failure = " ".join(f"{type(error).__name__}: {error}".split())
+            outcome.failure = _in_words(error)
         with suppress(OSError):  # what is measured is worth more than to say so
             print(f"{outcome.figure.id}: {outcome.failure or f'measured in {outcome.seconds:.1f} s'}", file=sys.stderr)
     return left
+
+
+def _in_words(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def write_figure(outcome: Outcome, drawn: Drawn, folder: Path) -> None:
