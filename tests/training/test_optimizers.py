@@ -1,6 +1,8 @@
 """Every step against torch's own optimisers on automatic gradients, however the parameters lie in memory."""
 
 import copy
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +12,7 @@ from torch import Tensor, nn
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, ProxyLoss, ReLUProxyLoss, train
 from rni.activation import Activation
-from rni.training import Adam, Checkpoint, GradientDescent
+from rni.training import Adam, Checkpoint, GradientDescent, Torch
 from rni.weights import Dale, Dense, LowRank, Weights
 
 TASK = Integration((0.9, 0.8, 0.7), (1.0, 2.0, 0.5))
@@ -124,6 +126,58 @@ def test_decoders_of_low_rank_weights_are_trained_alone(optimizer, loss):
     ours(found, loss, optimizer(), "decoders")
     steps_of_torch(expected, loss, optimizer, ["decoders"])
     assert_same(found, expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_adam_has_the_bits_of_torchs(mode):
+    loss, found, expected = BatchLoss(TASK, 3, 4), network(), network()
+    torchs = Torch(torch.optim.Adam, fused=True)
+    for net, optimizer in ((found, Adam()), (expected, torchs)):
+        ours(net, loss, optimizer, mode)
+    assert all(map(torch.equal, found.parameters(), expected.parameters()))
+
+
+def test_adam_begins_where_what_is_restored_knows_nothing_of_a_part():
+    loss, net, optimizer = BatchLoss(TASK, 3, 4), network(), Adam()
+    ours(net, loss, optimizer, "recurrent")
+    more = Adam()
+    more.restore(optimizer.state())
+    ours(net, loss, more, "recurrent+decoders")
+    assert more.state()["recurrent.step"] == 10
+    assert more.state()["decoders.step"] == 5
+    assert more.state()["decoders.step"].dtype == torch.float32
+
+
+def test_a_refused_step_leaves_what_is_restored():
+    loss, net, other = BatchLoss(TASK, 3, 4), network(), network()
+    bound = Torch(torch.optim.Adam(net.parameters()))
+    ours(net, loss, bound, "recurrent")
+    state, bound = bound.state(), Torch(torch.optim.Adam(net.parameters()))
+    bound.restore(state)
+    with pytest.raises(InputError, match="made for all"):
+        ours(other, loss, bound, "recurrent")
+    ours(net, loss, bound, "recurrent", steps=1)
+    assert bound.state()["recurrent.step"] == 6
+
+
+def test_optimizers_of_users_may_change_gradients_in_place():
+    class Clipped(torch.optim.SGD):
+        def step(self, closure=None):
+            torch.nn.utils.clip_grad_norm_(self.param_groups[0]["params"], 1e-3)
+            return super().step(closure)
+
+    ours(network(), BatchLoss(TASK, 3, 4), Clipped, "recurrent+decoders")
+
+
+def test_adam_does_without_torchs_compiler():
+    """Its class would load it on the first step, which takes seconds in each process."""
+    script = """
+import sys, torch, rni
+net = rni.Network(rni.Integration(0.9), *rni.vectors.independent(20, 1), torch.zeros(20, 20))
+rni.train(net, rni.BatchLoss(net.task), optimizer="adam", steps=2)
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_adam_on_w_is_for_dense_weights():
