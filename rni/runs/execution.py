@@ -15,6 +15,8 @@ from rni.training import train as descend
 from rni.training.descent import Callback
 from rni.training.optimizers import OPTIMIZERS
 
+SPANNED = 10_000  # neurons; currents of more of them change sign at nearly every step
+
 
 @dataclass(frozen=True)
 class Result:
@@ -61,7 +63,8 @@ def _train(specification: Specification, net: Network, loss: Loss, **options: An
     plain = training.optimizer == "sgd" and training.train == "recurrent"
     if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
         return train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors
-    if isinstance(loss, ReLUProxyLoss) and plain and form == "lowrank":
+    spanned = form == "lowrank" or (form == "dense" and specification.network.initial_radius == 0)
+    if isinstance(loss, ReLUProxyLoss) and plain and spanned and net.neurons <= SPANNED:
         return train_two_points(net, loss, **options)
     optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
     return descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)

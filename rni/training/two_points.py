@@ -1,15 +1,17 @@
-r"""Plain descent on the exact ReLU proxy loss (section 4.2), where each step is a few products with vectors.
+r"""Plain descent on the exact ReLU proxy loss (section 4.2), in the few dimensions that it does not leave.
 
-$W = A^\dagger B$ with few rows in A and B. A step adds $\kappa_z$ and $\lfloor z\nu\rfloor_+ - z\gamma e$ to them, for
-z = 1 and z = -1, and changes the row of A that belongs to e. These are the steps of `ReLUProxyLoss` on `LowRank`
-weights, in NumPy and in place, where a small product costs several times less than in torch.
+While no current $\nu = We$ changes its sign, ReLU is a projection on the neurons of positive ones, for z = 1, or of
+negative ones, for z = -1. The span of both parts of e, d and the factors of W holds all that a step adds to W: started
+at W = 0, it has four dimensions, whatever the number of neurons. A neuron whose current changes its sign becomes a
+dimension of its own. With an orthonormal basis Q, $W = Q M Q^\dagger$, and M follows the same descent.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from rni.errors import InputError
 from rni.losses import Gradient, ReLUProxyLoss, Trained
@@ -17,46 +19,63 @@ from rni.losses.gradient import require_task
 from rni.network import Network
 from rni.training.descent import train
 from rni.training.optimizers import GradientDescent
-from rni.weights import LowRank
+from rni.weights import Dense, LowRank, Weights
 
 Z = {np.dtype(dtype): np.array([[1], [-1]], dtype) for dtype in (np.float32, np.float64)}
+ALONE = 2  # beside 1, -1 and 0, the signs of the currents of neurons that go together
+SINGLES = 100  # neurons with a dimension of their own; for more of them the span is made anew
 
 
 def train_two_points(net: Network, loss: ReLUProxyLoss, **options: Any) -> list[float]:
-    """Train a network of `LowRank` weights in place, and return the losses, as `train` does with these options.
+    """Train a network of `LowRank` weights, or of `Dense` ones from W = 0, in place, and return the losses, as `train`
+    does with these options.
 
     >>> task = rni.Integration(0.9)
     >>> vectors = rni.vectors.independent(200, 1, torch.Generator().manual_seed(0))
-    >>> empty = torch.zeros(200, 0).double()
-    >>> net = rni.Network(task, *vectors, rni.weights.LowRank(empty, empty), "relu")
+    >>> net = rni.Network(task, *vectors, torch.zeros(200, 200).double(), "relu")
     >>> losses = rni.training.train_two_points(net, rni.ReLUProxyLoss(task), steps=500)
     >>> losses[-1] < 1e-2 * losses[0]
     True
     """
-    if not isinstance(net.recurrent, LowRank) or net.f.name != "relu" or net.encoders.device.type != "cpu":
-        found = f"{type(net.recurrent).__name__}, {net.f.name!r}, on {net.encoders.device}"
-        raise InputError(f"network: {found}; allowed: LowRank and 'relu', on cpu, for descent on two points")
+    weights = net.recurrent
+    fits = isinstance(weights, LowRank) or (type(weights) is Dense and not weights.value.any())
+    if not fits or net.f.name != "relu" or net.encoders.device.type != "cpu":
+        found = f"{type(weights).__name__}, {net.f.name!r}, on {net.encoders.device}"
+        allowed = "LowRank, or Dense at W = 0, and 'relu', on cpu, for descent on two points"
+        raise InputError(f"network: {found}; allowed: {allowed}")
     require_task(net, loss.task)
-    return train(net, _TwoPoints(loss.task), optimizer=_InPlace(), train="recurrent", **options)
+    spanned = net.recurrent = _Spanned(weights, net)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # it ends as Diverged
+            return train(net, _TwoPoints(loss.task), optimizer=_InSpan(), train="recurrent", **options)
+    finally:
+        net.recurrent = weights
+        if spanned.moved:
+            spanned.write(weights)
 
 
 def two_points(
-    a: np.ndarray, b: np.ndarray, e: np.ndarray, d: np.ndarray, decay: float, scale: float
+    m: np.ndarray, slope: np.ndarray, e: np.ndarray, unit: np.ndarray, decay: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    r"""The loss and $\partial L/\partial W$ = left.T @ right for $W = A^\dagger B$; see `proxy_gradient`.
+    r"""The loss $\sum_{z=\pm1} |\rho_z|^2$ and $\partial L/\partial W$ = left.T @ right; see `proxy_gradient`.
 
-    A, B (rank, neurons); e, d (neurons,); left, right (3, neurons), the last row of right is e.
+    With $d^\dagger$ as one more row of W, currents and output have one residual,
+    $\rho_z = (W; d^\dagger)\,\lfloor z\nu\rfloor_+ - z\gamma\,(\nu; s)$.
+    m (k + 1, k), W with that row; e and the slope $f'(\nu)$ (k,); unit (k + 1,), $(\nu; s)$; left, right (3, k).
     """
-    z, decayed = Z[e.dtype], Z[e.dtype] * e.dtype.type(decay)
-    nu = (b @ e) @ a  # W e
-    h = np.maximum(z * nu, 0)
-    output = h @ d - scale * decayed[:, 0]
-    current = (h @ b.T) @ a - decayed * nu
-    errors = output[:, None] * d + (current @ a.T) @ b
-    first = np.heaviside(nu, 0.5) * (errors[0] + errors[1]) - errors[1]  # f'(-x) = 1 - f'(x)
-    left, right = np.empty((2, 3, len(e)), e.dtype)
-    left[:2], left[2], right[:2], right[2] = 2 * current, 2 * first, h - decayed * e, e
-    return float(output @ output + np.vdot(current, current)), left, right
+    decayed = decay * Z[e.dtype]
+    h, left, right = np.empty((2, len(e)), e.dtype), *np.empty((2, 3, len(e)), e.dtype)
+    nu = unit[:-1]
+    np.multiply(slope, nu, out=h[0])
+    np.subtract(h[0], nu, out=h[1])
+    residual = h @ m.T
+    residual -= decayed * unit
+    errors = residual @ m
+    np.multiply(residual[:, :-1], 2, out=left[:2])
+    left[2] = 2 * (slope * (errors[0] + errors[1]) - errors[1])  # f'(-x) = 1 - f'(x)
+    np.subtract(h, decayed * e, out=right[:2])
+    right[2] = e
+    return float(np.vdot(residual, residual)), left, right
 
 
 class _TwoPoints(ReLUProxyLoss):
@@ -64,47 +83,188 @@ class _TwoPoints(ReLUProxyLoss):
         """Nothing: z is always 1 and -1."""
 
     def gradient(self, net: Network, inputs: Any, train: Trained = "recurrent") -> tuple[float, Gradient]:
-        assert isinstance(net.recurrent, LowRank)
-        a, b = map(_rows, net.recurrent.factors())
-        (e,), (d,) = map(_rows, (net.encoders, net.decoders))
-        loss, left, right = two_points(a, b, e, d, self.task.decays[0], self.task.scales[0])
+        assert isinstance(net.recurrent, _Spanned)
+        steps = net.recurrent.steps
+        loss, left, right = two_points(steps.m, steps.slope, steps.e, steps.unit, self.task.decays[0])
         return loss, Gradient(torch.from_numpy(left), torch.from_numpy(right))
 
 
-class _InPlace(GradientDescent):
-    """A and B with room for more rows, and the encoder as the first row of B."""
-
-    a = b = np.empty((0, 0))
-    address = None  # of A in memory: W has other factors after a compression, or from a checkpoint
-
+class _InSpan(GradientDescent):
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
-        weights, left, right = net.recurrent, gradient.left.numpy(), gradient.right.numpy()
-        assert isinstance(weights, LowRank)
-        if weights.left.data_ptr() != self.address:
-            self._read(weights, right[2])
-        rows = weights.left.shape[1]
-        new = slice(rows, rows + 2)
-        np.multiply(left[:2], -learning_rate, out=self.a[new])
-        self.b[new] = right[:2]
-        self.a[0] -= learning_rate * left[2]
-        self._write(weights, rows + 2)
-        if rows + 2 > weights.room:
-            weights.compress_()
-
-    def _read(self, weights: LowRank, encoder: np.ndarray) -> None:
-        left, right = _rows(weights.left), _rows(weights.right)
-        first = 0 if len(right) and np.array_equal(right[0], encoder) else 1
-        rows = first + len(left)
-        self.a, self.b = np.empty((2, max(weights.room, rows) + 2, len(encoder)), encoder.dtype)
-        self.a[0], self.b[0] = 0, encoder
-        self.a[first:rows], self.b[first:rows] = left, right
-        self._write(weights, rows)
-        self.address = weights.left.data_ptr()
-
-    def _write(self, weights: LowRank, rows: int) -> None:
-        for factor, values in ((weights.left, self.a), (weights.right, self.b)):
-            factor.data = torch.from_numpy(values[:rows]).T
+        net.recurrent.descend_(gradient.left, gradient.right, learning_rate)
 
 
-def _rows(columns: Tensor) -> np.ndarray:
-    return columns.detach().numpy().T
+class _Span(NamedTuple):
+    r"""$W = Q M Q^\dagger$: Q has columns of neurons that go together, then one for each of those `alone`."""
+
+    basis: np.ndarray  # (neurons, groups), orthonormal columns, each of neurons of one side
+    core: np.ndarray  # M (k, k)
+    sides: np.ndarray  # (neurons,): the signs of the currents of neurons that go together, or ALONE
+    alone: np.ndarray  # (k - groups,): indices of neurons
+
+    def columns(self) -> np.ndarray:
+        """Q, (neurons, k)."""
+        q = np.zeros((len(self.basis), len(self.core)), self.core.dtype)
+        q[:, : self.basis.shape[1]] = self.basis
+        q[self.alone, self.basis.shape[1] + np.arange(len(self.alone))] = 1
+        return q
+
+    def within(self, vector: np.ndarray) -> np.ndarray:
+        r"""$Q^\dagger v$."""
+        return np.append(vector @ self.basis, vector[self.alone])
+
+
+class _Steps:
+    """A span, and what a step computes with there; see `two_points`."""
+
+    def __init__(self, span: _Span, vectors: list[np.ndarray], scale: float):
+        self.e, d = map(span.within, vectors)
+        self.m, self.unit = np.vstack([span.core, d]), np.full(len(d) + 1, scale, d.dtype)
+        self.span, self.nu, self.groups = span._replace(core=self.m[:-1]), self.unit[:-1], span.basis.shape[1]
+        together = abs(span.sides) == 1
+        self.signed = span.sides[together, None] * span.basis[together]
+        self.silent = span.basis[span.sides == 0]
+        side = span.sides[abs(span.basis).argmax(0)] if self.groups else span.sides[:0]  # of each column
+        self.slope = np.append((side + 1) / 2, np.zeros(len(span.alone))).astype(d.dtype)
+
+    def look(self) -> bool:
+        r"""Take $\nu$ and $f'(\nu)$ of M as it is; whether all neurons are still on their sides."""
+        np.matmul(self.span.core, self.e, out=self.nu)
+        together, alone = self.nu[: self.groups], self.nu[self.groups :]
+        if len(alone):
+            self.slope[self.groups :] = np.heaviside(alone, 0.5)
+        if len(self.silent) and self.signs(self.silent @ together).any():
+            return False
+        return not (self.signed @ together).min(initial=1) <= 0  # no number: the loss will tell
+
+    def signs(self, nu: np.ndarray) -> np.ndarray:
+        """Of currents; 0 for what may be rounding."""
+        rounding = 10 * np.finfo(nu.dtype).eps * np.linalg.norm(self.span.core) * np.linalg.norm(self.e)
+        return np.where(abs(nu) > rounding, np.sign(nu), 0).astype(np.int8)
+
+
+class _Spanned(LowRank):
+    """W in a span that follows the neurons to their sides. A copy is a plain `LowRank`."""
+
+    encoder: Tensor
+    decoder: Tensor
+    steps: _Steps
+    moved = False  # whether W is no longer that of the start
+
+    def __init__(self, weights: Weights, net: Network):
+        nn.Module.__init__(self)
+        self.neurons = weights.neurons
+        self.tolerance, self.room = getattr(weights, "tolerance", 0.0), getattr(weights, "room", 32)
+        (self.scale,) = net.task.scales
+        for name, vectors in (("encoder", net.encoders), ("decoder", net.decoders)):
+            self.register_buffer(name, vectors.detach()[:, 0].clone())
+        left, right = map(_array, weights.factors() or 2 * [net.encoders[:, :0]])
+        sides, spanning = np.zeros(self.neurons, np.int8), np.column_stack([*self.vectors, left, right])
+        norms = np.linalg.norm(spanning, axis=0)
+        basis = _basis(spanning[:, norms > 0] / norms[norms > 0], sides)
+        self.basis, self.core = nn.Parameter(torch.empty(0)), nn.Parameter(torch.empty(0))
+        self.register_buffer("sides", torch.empty(0))
+        self.register_buffer("alone", torch.empty(0))
+        self._settle(_Span(basis, (basis.T @ left) @ (right.T @ basis), sides, np.empty(0, int)))
+        self.requires_grad_(all(parameter.requires_grad for parameter in weights.parameters()))
+        self.register_load_state_dict_pre_hook(_take_shapes)
+        self.register_load_state_dict_post_hook(_take_values)
+
+    @property
+    def vectors(self) -> list[np.ndarray]:
+        return [_array(self.encoder), _array(self.decoder)]
+
+    @property
+    def left(self) -> Tensor:
+        span = self.steps.span
+        return torch.from_numpy(span.columns() @ span.core)
+
+    @property
+    def right(self) -> Tensor:
+        return torch.from_numpy(self.steps.span.columns())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LowRank:
+        return LowRank(self.left, self.right, self.tolerance, self.room)
+
+    def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
+        r"""$M \leftarrow M - \eta\, l^\dagger r$, for a gradient in the basis Q."""
+        steps, core, self.moved = self.steps, self.steps.span.core, True
+        core -= (learning_rate * left.numpy().T) @ right.numpy()
+        if not steps.look():
+            self._settle(self._regrouped(steps))
+
+    def compress_(self) -> None:
+        """Nothing: it is as small as can be."""
+
+    @torch.no_grad()
+    def write(self, weights: Weights) -> None:
+        """Let these weights be W."""
+        if isinstance(weights, LowRank):
+            weights.left.data, weights.right.data = self.left, self.right
+            if weights.left.isfinite().all():
+                weights.compress_()
+        else:
+            assert isinstance(weights, Dense)
+            torch.mm(self.left, self.right.T, out=weights.value)
+
+    def _settle(self, span: _Span) -> None:
+        """Take this span, or one that fits the sides of the neurons."""
+        while not (steps := _Steps(span, self.vectors, self.scale)).look():
+            span = self._regrouped(steps)
+        self.steps = steps
+        for name, values in steps.span._asdict().items():
+            getattr(self, name).data = torch.from_numpy(values)
+
+    def _regrouped(self, steps: _Steps) -> _Span:
+        basis, core, before, alone = span = steps.span
+        nu = basis @ steps.nu[: steps.groups]
+        nu[alone] = steps.nu[steps.groups :]
+        signs = steps.signs(nu)
+        sides = np.where(before == 0, signs, np.where(before == signs, before, np.int8(ALONE)))
+        (new,) = np.nonzero((sides == ALONE) & (before != ALONE))
+        if len(alone) + len(new) > SINGLES:
+            q, (u, values, v) = span.columns(), np.linalg.svd(core)
+            kept = values > max(self.tolerance, 10 * np.finfo(core.dtype).eps) * values[0]
+            together = _basis(np.column_stack([*self.vectors, q @ u[:, kept], q @ v[kept].T]), signs)
+            change = together.T @ q
+            return _Span(together, change @ core @ change.T, signs, alone[:0])
+        together = _basis(basis, sides)
+        change = np.zeros((together.shape[1] + len(alone) + len(new), len(core)), core.dtype)
+        change[:, : steps.groups] = np.vstack([together.T @ basis, np.zeros((len(alone), steps.groups)), basis[new]])
+        change[together.shape[1] + np.arange(len(alone)), steps.groups + np.arange(len(alone))] = 1
+        return _Span(together, change @ core @ change.T, sides, np.append(alone, new))
+
+
+def _basis(spanning: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span the parts of the given ones, (neurons, any number), on each side."""
+    mine = [(sides == side) & spanning.any(1) for side in (1, -1, 0)]
+    blocks = [_orthonormal(spanning[which]) for which in mine]
+    basis = np.zeros((len(sides), sum(block.shape[1] for block in blocks)), spanning.dtype)
+    begin = 0
+    for which, block in zip(mine, blocks, strict=True):
+        basis[which, begin : begin + block.shape[1]] = block
+        begin += block.shape[1]
+    return basis
+
+
+def _orthonormal(columns: np.ndarray) -> np.ndarray:
+    u, values, _ = np.linalg.svd(columns, full_matrices=False)
+    return u[:, values > 10 * np.finfo(values.dtype).eps * values.max(initial=0)]
+
+
+def _array(values: Tensor) -> np.ndarray:
+    return values.detach().numpy()
+
+
+def _take_shapes(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
+    """Before loading: a checkpoint has the span of its moment."""
+    assert isinstance(weights, _Spanned)
+    for name in _Span._fields:
+        if prefix + name in saved:
+            getattr(weights, name).data = torch.empty_like(saved[prefix + name])
+
+
+def _take_values(weights: nn.Module, _: Any) -> None:
+    assert isinstance(weights, _Spanned)
+    weights._settle(_Span(*(_array(getattr(weights, name)) for name in _Span._fields)))
+    weights.moved = True
