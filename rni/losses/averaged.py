@@ -66,8 +66,9 @@ class AveragedLoss(SequenceLoss):
     @cached_property
     def targets(self) -> Tensor:
         r"""$s\gamma^q$, (duration, channels, channels)."""
-        decays, scales = self._decays_and_scales()
-        return target_moments(decays, scales, self.duration)
+        with torch.inference_mode(mode=False):  # whoever asks first
+            decays, scales = self._decays_and_scales()
+            return target_moments(decays, scales, self.duration)
 
     def _decays_and_scales(self) -> tuple[Tensor, ...]:
         return torch.tensor([self.task.decays, self.task.scales], dtype=torch.float64).unbind()

@@ -2,10 +2,11 @@ import pytest
 import torch
 from told import of
 
-from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, train, vectors
+from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, ProxyLoss, train, vectors
+from rni.activation import Tanh
 from rni.losses import Loss
 from rni.training import Adam, Checkpoint, GradientDescent, train_reduced
-from rni.weights import Dense
+from rni.weights import Dense, LowRank
 
 TASK = Integration((0.9, 0.8))
 
@@ -167,3 +168,35 @@ def test_a_loss_without_a_learning_rate_of_its_own_needs_one():
     assert len(train(fresh(), Own(TASK), learning_rate=0.01, steps=2)) == 2
     with pytest.raises(InputError, match="learning_rate: left open, and Own has none of its own"):
         train(fresh(), Own(TASK), steps=2)
+
+
+@pytest.mark.parametrize("loss", [BatchLoss(TASK, 3, 8), ProxyLoss(TASK, 16), AveragedLoss(TASK, 3)])
+@pytest.mark.parametrize("form", [Dense, lambda w: LowRank(w[:, :0], w[:, :0])])
+def test_what_was_trained_can_be_differentiated(loss, form):
+    """Steps leave out the accounts of automatic differentiation; nothing of theirs may stay behind."""
+    net = fresh("linear" if isinstance(loss, AveragedLoss) else "tanh", 20)
+    net = net.changed(form(torch.zeros(20, 20)))
+    train(net, loss, train="recurrent+decoders", learning_rate=0.01, steps=5)
+    loss(net).backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+
+
+def test_functions_without_a_derivative_and_own_ones_are_differentiated_while_training():
+    class Own(Tanh):
+        def derivative(self, currents):
+            with torch.enable_grad():
+                nu = currents.detach().requires_grad_()
+                return torch.autograd.grad(torch.tanh(nu).sum(), nu)[0]
+
+    def trained(f):
+        return train(fresh(f, 20), BatchLoss(TASK, 3, 8), steps=5, generator=torch.Generator().manual_seed(0))
+
+    assert trained(torch.nn.functional.silu)[-1] > 0
+    assert trained(Own()) == pytest.approx(trained("tanh"))
+
+
+def test_activity_that_a_hook_keeps_can_be_differentiated():
+    net, kept = fresh("tanh", 20), []
+    net.f.register_forward_hook(lambda module, given, activity: kept.append(activity))
+    train(net, BatchLoss(TASK, 3, 8), steps=2)
+    (kept[0] * torch.ones(20, requires_grad=True)).sum().backward()
