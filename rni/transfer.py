@@ -7,7 +7,9 @@ is anything that maps inputs to states: a `Network`, a `torch.nn.RNN`, the integ
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
 from scipy.spatial import KDTree
 from torch import Tensor
 
@@ -78,19 +80,18 @@ def fit_head(
         raise InputError("states: missing or infinite values; allowed: finite numbers")
     if not bool(((target == 0) | (target == 1)).all()):
         raise InputError("labels: other values than 0 and 1; allowed: 0 and 1, or booleans")
-    scaled = torch.zeros(h.shape[1], dtype=h.dtype, device=h.device, requires_grad=True)  # k u
-    solver = torch.optim.LBFGS([scaled], max_iter=iterations, history_size=20, line_search_fn="strong_wolfe")
 
-    def loss() -> Tensor:
-        solver.zero_grad()
-        logits = h @ scaled - slope * threshold
-        value = torch.nn.functional.binary_cross_entropy_with_logits(logits, target) + ridge * scaled.square().sum()
-        value.backward()
-        return value
+    def loss(scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        """And its gradient, of k u."""
+        logits = h @ torch.from_numpy(scaled).to(h) - slope * threshold
+        value = torch.nn.functional.binary_cross_entropy_with_logits(logits.double(), target.double())
+        gradient = ((torch.sigmoid(logits) - target) @ h / len(h)).cpu().double().numpy() + 2 * ridge * scaled
+        return float(value) + ridge * float(scaled @ scaled), gradient
 
-    with torch.enable_grad():
-        solver.step(loss)
-    return Head(scaled.detach() / slope, slope, threshold)
+    # torch's own would load its compiler first, which takes seconds
+    options = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
+    found = minimize(loss, np.zeros(h.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    return Head(torch.from_numpy(found.x).to(h) / slope, slope, threshold)
 
 
 @torch.no_grad()

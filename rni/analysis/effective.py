@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from scipy.optimize import minimize_scalar
-from scipy.signal import lfilter
 from torch import Tensor
 from torch.nn import functional
 
@@ -187,6 +186,8 @@ def _initial(left: Tensor, gains: Tensor, decays: Tensor) -> Tensor:
 
 def _integral(x: Tensor, decay: float, c: int) -> Tensor:
     """(trials, time) of channel c, from rest: the same numbers as Integration.targets, from a filter."""
+    from scipy.signal import lfilter  # with all of scipy.stats: seconds, for whoever only imports this
+
     return torch.from_numpy(lfilter([decay], [1, -decay], x[..., c].numpy(), axis=1))
 
 

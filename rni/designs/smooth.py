@@ -97,16 +97,19 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
     starts += [size * even for size in torch.logspace(-4, 2, 31).tolist()]
     rho = min(starts, key=lambda start: float(residual(start).norm().nan_to_num(nan=torch.inf)))
     error, damping = residual(rho), 1e-2
-    sizes = [float(error.norm())]
+    sizes, wide = [float(error.norm())], len(error) <= len(rho)
     while len(sizes) <= 5 or (sizes[-1] < 0.98 * sizes[-6] and len(sizes) < STEPS):
         slopes = f.derivative(t[:, None] * rho) * t[:, None]
         jacobian = (decoders.T[:, None, :] * slopes).flatten(0, 1)
-        normal = jacobian @ jacobian.T
-        unit_damping = normal.diagonal().mean()
+        # J'(JJ' + c)^-1 = (J'J + c)^-1 J': by the smaller of both matrices
+        normal = jacobian @ jacobian.T if wide else (decoders @ decoders.T) * (slopes.T @ slopes)
+        unit_damping = normal.trace() / len(error)
+        goal = error if wide else jacobian.T @ error
         while damping < 1e6:
             damped = normal.clone()
             damped.diagonal().add_(damping * unit_damping)
-            step = jacobian.T @ torch.linalg.solve_ex(damped, error).result
+            solved = torch.cholesky_solve(goal[:, None], torch.linalg.cholesky_ex(damped).L)[:, 0]
+            step = jacobian.T @ solved if wide else solved
             stepped = residual(rho - step)
             if stepped.norm() < sizes[-1] and bool(torch.isfinite(step).all()):
                 break
