@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rni.atomic import require_writable_folder
 from rni.cli.flags import Scheduler, Store, Workers, require_one_engine, saying_what_is_kept
 from rni.errors import InputError, nearest
 
@@ -31,19 +32,20 @@ def reproduce(
         for name, title in titles().items():
             print(f"{name:<8} {title}")
         return
-    chosen_ids(ids or [])  # refused before torch is imported
+    from rni.paper.profile import PROFILES
 
-    from rni.paper.figure import PROFILES
-
+    chosen_ids(ids or [])  # refused before torch is imported, as all of these are
     if profile not in PROFILES:
         raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}{nearest(profile, PROFILES)}")
     require_one_engine(workers, scheduler)
+    require_writable_folder(out)
 
-    from rni.paper.claims import tally
-    from rni.paper.reproduce import chosen_figures, reproduce
     from rni.runs.engine import cluster, local
 
-    with cluster(scheduler) if scheduler else local(workers) as executor, saying_what_is_kept(store):
+    with cluster(scheduler) if scheduler else local(workers).start() as executor, saying_what_is_kept(store):
+        from rni.paper.claims import tally
+        from rni.paper.reproduce import chosen_figures, reproduce
+
         outcomes, page = reproduce(chosen_figures(ids or []), PROFILES[profile], out, executor, store)
     for outcome in outcomes:
         for claim in outcome.claims:

@@ -226,6 +226,12 @@ class LocalExecutor(Executor):
                 f"workers: {self.workers}, the system gives them no shared memory ({error}); allowed: some room in it"
             ) from None
 
+    def start(self) -> "LocalExecutor":
+        """All workers at once: they import what they need while this process does."""
+        for _ in range(self.workers):
+            self.submit(_prepare)
+        return self
+
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         with self._guard:
             try:
@@ -354,6 +360,10 @@ def _start_worker(lifeline: Connection) -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+def _prepare() -> None:
+    import rni.runs.execution  # noqa: F401
 
 
 def _end_with(lifeline: Connection) -> None:
