@@ -7,37 +7,12 @@ from typing import Any, NamedTuple, Protocol
 from matplotlib.figure import Figure as Drawing
 
 from rni.paper.claims import Claim
+from rni.paper.profile import PROFILES as PROFILES
+from rni.paper.profile import Profile as Profile
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 
 Measured = dict[str, Any]  # numbers and numpy arrays by name: what is saved beside the figure
-
-
-@dataclass(frozen=True)
-class Profile:
-    """How large a reproduction is: `neurons` and seeds of the normal run, and whether long measurements are made.
-
-    full: with all of the paper's repetitions also where a few decide as well.
-    """
-
-    name: str
-    neurons: int
-    quick: bool
-    full: bool = False
-
-    def seeds(self, paper: int, few: int | None = None, quick: int = 2) -> int:
-        """Repetitions: the paper's number, or `few` where these decide as well, but in the full profile; `quick` at
-        most in that one."""
-        if self.quick:
-            return min(paper, quick)
-        return paper if few is None or self.full else few
-
-
-PROFILES = {
-    "quick": Profile("quick", neurons=300, quick=True),
-    "paper": Profile("paper", neurons=1000, quick=False),
-    "full": Profile("full", neurons=1000, quick=False, full=True),
-}
 
 
 class Runs(Protocol):
@@ -69,7 +44,7 @@ class Figure:
     `id` is fig1, ..., fig19 or table1; `order` is its place in the paper; `section` is the paper's heading that it
     stands under; `caption` is in our own words and may use LaTeX between dollar signs. Measuring knows nothing of
     drawing, so that claims are tested without a picture. The report shows the `table` in place of the picture, where
-    there is one.
+    there is one. Whether measuring `computes` more than what the runs left: such a figure is measured first.
     """
 
     id: str
@@ -82,3 +57,4 @@ class Figure:
     draw: Callable[[Measured], Drawing]
     runs: Callable[[Profile], Sequence[Specification]] = field(default=lambda profile: ())
     table: Callable[[Measured], Table] | None = None
+    computes: bool = False

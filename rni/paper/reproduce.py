@@ -125,10 +125,14 @@ def measure(name: str, profile: Profile, store: Path) -> tuple[Measured, Drawn |
 def draw(figure: Figure, measured: Measured) -> Drawn:
     """The drawing as PNG and SVG."""
     files = {kind: io.BytesIO() for kind in ("png", "svg")}
-    with DRAWING, rc_context({"svg.hashsalt": figure.id}):  # the same names within the file each time
+    with (
+        DRAWING,
+        rc_context({"svg.hashsalt": figure.id}),  # the same names within the file each time
+        rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}),
+    ):
         drawing = figure.draw(measured)
         seen = picture(drawing)
-        drawing.set_layout_engine("none")  # found by now, and a good part of the work if it were found for each file
+        drawing.set_layout_engine(None)  # found by now; any engine, "none" too, would draw everything once more a file
         drawing.savefig(files["png"], format="png", metadata={"Software": None})
         drawing.savefig(files["svg"], format="svg", metadata={"Date": None})
     return Drawn(seen, {kind: file.getvalue() for kind, file in files.items()})
@@ -149,21 +153,26 @@ def measure_all(
 ) -> list[Outcome]:
     """Measure each figure whose runs are finished, beside each other, and draw it; a failure is the figure's own.
 
-    First those that need no runs, because they compute everything themselves, then those of most networks. When a
-    worker dies, those that are left are measured again, in the end one at a time.
+    First those that compute much themselves, as all do that need no runs, then those of most networks: the longest
+    should not be alone in the end. When a worker dies, those that are left are measured again, finally one at a time.
     """
     outcomes = [Outcome(figure, list(figure.runs(profile))) for figure in chosen]
     for outcome in outcomes:
         reasons = [failed_runs[s.key()] for s in outcome.specifications if s.key() in failed_runs]
         if reasons:
             outcome.failure = f"{len(reasons)} of {len(outcome.specifications)} runs failed: {reasons[0]}"
-    left = sorted((o for o in outcomes if not o.failure), key=lambda each: -len(each.specifications) or -np.inf)
+    left = sorted((o for o in outcomes if not o.failure), key=_soon)
     for _ in range(TRIES):
         left = _measure_together(left, profile, store, executor, out)
     for outcome in left:
         if _measure_together([outcome], profile, store, executor, out):
             outcome.failure = "the worker process died, with this figure alone: killed, or out of memory"
     return outcomes
+
+
+def _soon(outcome: Outcome) -> tuple[bool, int]:
+    runs = len(outcome.specifications)
+    return bool(runs) and not outcome.figure.computes, -runs
 
 
 def _measure_together(

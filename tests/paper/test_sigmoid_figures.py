@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from told import of
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Network, Specification, run
@@ -180,6 +181,24 @@ def test_a_cell_of_fewer_seeds_is_judged_by_those_it_has():
     ratios[:, 1] = np.nan
     assert broken_in_table(authors_square_ratios=ratios, authors_ratios=ratios) == set()
     assert "nan" not in str(table1.table(of_the_paper() | {"authors_square_ratios": 100 * ratios}))
+
+
+def test_a_cell_without_networks_is_not_tested_and_shown_as_a_dash():
+    paper, full = (table1.theirs(PROFILES[name]) for name in ("paper", "full"))
+    assert {len(several) for several in full.values()} == {8}
+    without = [k for k, cell in enumerate(table1.PAPER) if not paper[cell]]
+    assert 0 < len(without) < 8, "what takes minutes"
+    measured = of_the_paper()
+    for key in ("ratios", "square_ratios", "errors"):
+        measured[f"authors_{key}"] = measured[f"authors_{key}"].copy()
+        measured[f"authors_{key}"][without] = np.nan
+    claims = {claim.id: claim for claim in table1.FIGURE.claims(measured)}
+    untested = [name for name, claim in claims.items() if claim.verdict == "not tested in this profile"]
+    assert untested == ["table1.{}-{}-{}".format(*list(table1.PAPER)[k]) for k in without]
+    assert of(dict, claims["table1.sigmoid-against-relu"].measured).keys() == {"batch, D = 1", "proxy, D = 2"}
+    assert claims["table1.sigmoid-against-relu"].verdict == "reproduced"
+    shown = [cell for row in table1.table(measured).rows for cell in row.cells]
+    assert shown.count("–") == 2 * len(without)
 
 
 def broken_in_table(**changes):

@@ -7,6 +7,7 @@ import pytest
 from told import there
 
 from rni.paper import figures
+from rni.paper.figures.table1 import PAPER
 from rni.theory.errata import ERRATA
 
 ROOT = Path(__file__).parents[2]
@@ -60,3 +61,15 @@ def test_every_claim_judges_a_statement_or_is_ours():
         found = re.search(r'\bid="([a-z0-9]+\.[^"]+)"', claim)
         if found and 'origin="ours"' not in claim:
             assert f"`{found[1]}`" in page
+
+
+def test_the_table_of_all_trainings_has_the_papers_numbers_and_agrees_where_its_own_say_so():
+    page = (ROOT / "docs/statements.md").read_text()
+    number = r"([\d.]+) ± ([\d.]+)"
+    rows = re.findall(rf"^\| (\w+), (\w+), D = (\d) \| {number} \| {number} \| .* \| (yes|no)", page, re.MULTILINE)
+    cells = {(f.lower(), loss, int(channels)): values for f, loss, channels, *values in rows}
+    assert list(cells) == list(PAPER)
+    for cell, (*values, agrees) in cells.items():
+        paper, deviation, mean, _ = map(float, values)
+        assert (paper, deviation) == PAPER[cell]
+        assert (abs(mean - paper) <= 2 * deviation) == (agrees == "yes")

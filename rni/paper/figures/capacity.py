@@ -337,6 +337,7 @@ def draw(measured: Measured) -> Drawing:
 FIGURE = Figure(
     id="capacity",
     order=210,
+    computes=True,
     title="How many integrals n neurons can hold",
     section="Beyond the paper",
     caption=r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at "

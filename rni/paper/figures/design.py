@@ -131,6 +131,7 @@ def draw(measured: Measured) -> Drawing:
 FIGURE = Figure(
     id="design",
     order=200,
+    computes=True,
     title="Integrators without training",
     section="Beyond the paper",
     caption=r"A: relative error of designed networks, and the bound of their certificates for sequences of any length "

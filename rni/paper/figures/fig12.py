@@ -58,7 +58,7 @@ def specification(
 
 def main(profile: Profile) -> list[Specification]:
     """The networks of the figure: two channels, a quarter of the neurons inhibitory."""
-    return [specification(profile, seed=seed) for seed in range(profile.seeds(16, few=8))]
+    return [specification(profile, seed=seed) for seed in range(profile.seeds(16, few=5))]
 
 
 def settings(profile: Profile) -> list[tuple[int, float]]:

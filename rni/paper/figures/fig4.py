@@ -15,12 +15,19 @@ from rni.runs.specification import Specification
 def specification(profile: Profile, seed: int = 0, duration: int = 3) -> Specification:
     """ReLU, one channel, decay 0.995, scale 2, batch descent on sequences of a few steps from W = 0."""
     rate, batch = (0.025, 32) if duration == 3 else (1 / (4 * duration**3), 16)  # longer ones need smaller steps
+    steps = 3500 if profile.quick else 5000
     return Specification.parse(
         {
             "seed": seed,
             "task": {"decays": [0.995], "scales": [2.0]},
             "network": {"neurons": profile.neurons, "weights": factored(profile)},
-            "training": {"duration": duration, "batch": batch, "learning_rate": rate, "schedule": "cosine"},
+            "training": {
+                "duration": duration,
+                "batch": batch,
+                "learning_rate": rate,
+                "schedule": "cosine",
+                "steps": steps,
+            },
         }
     )
 

@@ -22,8 +22,8 @@ SATURATED, STRONG = 0.95, 0.5
 LENGTHS = (200, 2000)
 SETTINGS = (
     "batch loss: half the authors' rate after a warm-up, batches of 32 quasi-random sequences instead of 2048, 5000 "
-    "steps instead of 10000; proxy loss: plain descent with fixed decoders, 32 quasi-random points instead of 4096 and "
-    "Adam"
+    "steps (3500 in the quick profile) instead of 10000; proxy loss: plain descent with fixed decoders, 32 "
+    "quasi-random points instead of 4096 and Adam"
 )
 
 

@@ -17,7 +17,8 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     generator = torch.Generator().manual_seed(0)
     x, noise = bursts(16, 1000, 2, generator), white_noise(64, 200, 2, generator)
     trained = {
-        loss: [runs[s].network for s in networks(profile, "sigmoid", loss, 2, seeds=4)] for loss in ("proxy", "batch")
+        loss: [runs[s].network for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
+        for loss in ("proxy", "batch")
     }
     net = trained["proxy"][0]
     y = net.task.targets(noise).flatten(0, 1)
@@ -99,7 +100,9 @@ FIGURE = Figure(
     section="Non-linear activation: case of multiple channels",
     caption=r"A, B: outputs of a sigmoid network trained on the proxy loss, and their targets, on a structured "
     r"sequence. C: activity of one neuron in the plane of the two integrals, on white noise. Decays 0.8 and 0.75.",
-    runs=lambda profile: [s for loss in ("proxy", "batch") for s in networks(profile, "sigmoid", loss, 2, seeds=4)],
+    runs=lambda profile: [
+        s for loss in ("proxy", "batch") for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)
+    ],
     measure=measure,
     claims=claims,
     draw=draw,

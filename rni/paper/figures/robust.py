@@ -204,7 +204,9 @@ def draw(measured: Measured) -> Drawing:
         axis.set(xlabel=label)
         if label != "mixing index":
             axis.set_xscale("log")
-            axis.xaxis.set_major_locator(LogLocator(subs=(1, 3) if column.max() < 20 * column.min() else (1,)))
+            wide = column.max() / column.min()
+            subs, base = (1, 3) if wide < 20 else (1,), 10 if wide < 1e4 else 100  # labels beside each other
+            axis.xaxis.set_major_locator(LogLocator(base, subs))
             axis.xaxis.set_major_formatter("{x:g}")
             axis.xaxis.set_minor_locator(NullLocator())
             axis.set_xlim(column.min() / 1.5, column.max() * 1.5)

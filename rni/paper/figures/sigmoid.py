@@ -43,7 +43,7 @@ def by_size(profile: Profile) -> list[list[list[Specification]]]:
         training |= {"steps": steps, "train": "recurrent+decoders"}
         return Specification.parse({"seed": seed, "task": {"decays": [0.8]}, "network": network, "training": training})
 
-    seeds = range(profile.seeds(SEEDS, quick=1))
+    seeds = range(profile.seeds(SEEDS, few=1, quick=1))
     return [[[specification(steps, n, seed) for seed in seeds] for n in sizes(profile)] for steps in lengths(profile)]
 
 
