@@ -56,7 +56,7 @@ docs: .venv/docs
 links: .venv/docs
 	$(BIN)/python -m sphinx -b linkcheck docs build/links
 
-# small pictures of all figures, of 1000 neurons: half an hour on two cores
+# small pictures of all figures, of 1000 neurons: about an hour on two slow cores
 gallery: setup
 	$(BIN)/rni reproduce --profile paper --out build/report
 	$(BIN)/python docs/thumbnails.py build/report docs/gallery
