@@ -34,6 +34,7 @@ FIELDS = {
         "schedule": ("", "constant, warmup or cosine; left open, it is chosen with the rate"),
         "steps": ("5000", "how many"),
         "stop_loss": ("0", "loss at which to stop"),
+        "keep": ("", "best: the network of the lowest loss; left open, the last one"),
         "train": ("recurrent", "or recurrent+decoders, decoders, all"),
         "threads": ("1", "that products run on"),
         "duration": ("3", "batch, averaged: length T of the sequences"),

@@ -60,11 +60,13 @@ def _train(specification: Specification, net: Network, loss: Loss, **options: An
     """By the fastest way to the same steps."""
     training, form = specification.training, specification.network.weights.name
     options |= {name: getattr(training, name) for name in ("learning_rate", "schedule", "steps", "stop_loss")}
-    plain = training.optimizer == "sgd" and training.train == "recurrent"
+    plain = training.optimizer == "sgd" and training.train == "recurrent" and training.keep is None
     if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
         return train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors
     spanned = form == "lowrank" or (form == "dense" and specification.network.initial_radius == 0)
     if isinstance(loss, ReLUProxyLoss) and plain and spanned and net.neurons <= SPANNED:
         return train_two_points(net, loss, **options)
     optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
-    return descend(net, loss, optimizer=optimizer, generator=generator, train=training.train, **options)
+    return descend(
+        net, loss, optimizer=optimizer, generator=generator, train=training.train, keep=training.keep, **options
+    )

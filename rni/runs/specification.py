@@ -20,6 +20,7 @@ from rni.runs.label import label
 from rni.streams import stream
 from rni.task import Integration
 from rni.threads import threads
+from rni.training.best import Keep
 from rni.vectors import VECTORS, VectorsPart
 from rni.weights import WEIGHTS, Weights, WeightsPart
 
@@ -78,6 +79,7 @@ class Training(Part):
     schedule: Schedule | None = None
     steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 5000
     stop_loss: Annotated[float, Field(ge=0)] = 0.0
+    keep: Keep | None = None
     train: Trained = "recurrent"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
 

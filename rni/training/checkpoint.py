@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from rni.errors import InputError
 from rni.network import Network
 from rni.tensors import read_tensors, write_tensors
+from rni.training.best import Best
 from rni.training.optimizers import Optimizer
 
 FORMAT = "rni-checkpoint/2"
@@ -38,14 +39,17 @@ class Checkpoint:
     def due(self) -> bool:
         return time.monotonic() - self._last >= self.seconds
 
-    def save(self, net: Network, optimizer: Optimizer, generator: Generator, losses: list[float]) -> None:
+    def save(
+        self, net: Network, optimizer: Optimizer, generator: Generator, losses: list[float], best: Best | None = None
+    ) -> None:
         tensors: dict[str, Tensor] = {f"network.{k}": v for k, v in net.state_dict().items()}
         tensors |= {f"optimizer.{k}": v for k, v in optimizer.state().items()}
+        tensors |= {f"best.{k}": v for k, v in best.state().items()} if best else {}
         tensors |= {"generator": generator.get_state(), "losses": torch.tensor(losses, dtype=torch.float64)}
         write_tensors(self.path, tensors, {"format": FORMAT, "key": self.key})
         self._last = time.monotonic()
 
-    def resume(self, net: Network, optimizer: Optimizer, generator: Generator) -> list[float]:
+    def resume(self, net: Network, optimizer: Optimizer, generator: Generator, best: Best | None = None) -> list[float]:
         """Put everything back as it was, and return the losses so far; an empty list where there is no checkpoint."""
         if not self.path.exists():
             return []
@@ -58,6 +62,8 @@ class Checkpoint:
         try:
             net.load_state_dict(_under("network.", tensors))
             optimizer.restore(_under("optimizer.", tensors))
+            if best:
+                best.restore(_under("best.", tensors))
             generator.set_state(tensors["generator"])
             return tensors["losses"].tolist()
         except (KeyError, TypeError, ValueError, RuntimeError) as error:

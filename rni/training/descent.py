@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Generator, Tensor
@@ -17,6 +17,7 @@ from rni.losses import Gradient, Loss, OwnLoss, Schedule, Trained
 from rni.losses.gradient import trained_parts
 from rni.network import Network, require_network
 from rni.streams import require_generator
+from rni.training.best import Best, Keep
 from rni.training.checkpoint import Checkpoint
 from rni.training.optimizers import Optimizer, Torch, make
 
@@ -44,6 +45,7 @@ def train(
     train: Trained = "recurrent",
     schedule: Schedule | None = None,
     stop_loss: float = 0.0,
+    keep: Keep | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
 ) -> list[float]:
@@ -56,10 +58,11 @@ def train(
 
     A plain function of the network, a scalar that torch can differentiate, is a loss too, with a learning rate given.
 
-    Stops after `steps`, or when the loss falls below `stop_loss`. Raises `Diverged` when the loss is not finite or a
-    thousand times that of a silent network. Each callback gets (step, loss, network) before the step is made. With a
-    checkpoint, a killed training goes on where it was, to the same bits; an interrupted or diverged one
-    saves itself first.
+    Stops after `steps`, or when the loss falls below `stop_loss`. The network is then that of the last step, or with
+    `keep="best"`, if the last loss is higher, a copy whose loss was less than four thirds of the lowest. Raises
+    `Diverged` when the loss is not finite or a thousand times that of a silent network. Each callback gets
+    (step, loss, network) before the step is made. With a checkpoint, a killed training goes on where it was, to the
+    same bits; an interrupted or diverged one saves itself first.
 
     >>> task = rni.Integration(0.9)
     >>> vectors = rni.vectors.independent(40, 1, torch.Generator().manual_seed(0))
@@ -76,29 +79,36 @@ def train(
     optimizer, loss = make(optimizer), _loss(loss)
     learning_rate, schedule = rate_and_schedule(net, optimizer, loss, learning_rate, schedule)
     check_options(net, learning_rate, steps, train, schedule, stop_loss)
+    if keep is not None:
+        require_one_of("keep", keep, get_args(Keep))
     generator = generator or Generator()
     if generator.device.type != "cpu":
         raise InputError(f"generator: on {generator.device}; allowed: on cpu, where inputs are drawn for any device")
     limit, closed = GROWTH * max(loss.silent(), 1e-30), _closed(loss, net, optimizer)
-    losses = checkpoint.resume(net, optimizer, generator) if checkpoint else []
+    best = Best() if keep else None
+    losses = checkpoint.resume(net, optimizer, generator, best) if checkpoint else []
     with held_interrupt(hold=checkpoint is not None) as interrupted:
         for step in range(len(losses), steps):
             value, gradient = _gradient(loss, net, loss.draw(generator, net.dtype), train, closed)
             rate = learning_rate * SCHEDULES[schedule](step / steps)
             if not value < limit:
                 if checkpoint and losses:
-                    checkpoint.save(net, optimizer, generator, losses)
+                    checkpoint.save(net, optimizer, generator, losses, best)
                 raise Diverged(step, value, rate, loss.silent(), losses)
             losses.append(value)
             for callback in callbacks:
                 callback(step, value, net)
+            if best:
+                best.see(value, net)
             if value < stop_loss:
                 break
             optimizer.step(net, gradient, rate)
             if checkpoint and (checkpoint.due() or interrupted()):
-                checkpoint.save(net, optimizer, generator, losses)
+                checkpoint.save(net, optimizer, generator, losses, best)
             if interrupted():
                 raise KeyboardInterrupt
+    if best and losses:
+        best.put_back(net, losses[-1])
     return losses
 
 

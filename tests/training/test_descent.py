@@ -83,6 +83,50 @@ def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, optimizer):
     assert all(torch.equal(a, b) for a, b in zip(resumed.parameters(), whole.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("form", [Dense, LowRank])
+def test_the_network_of_the_lowest_loss_is_kept_also_by_a_killed_training(tmp_path, form):
+    loss = BatchLoss(TASK, 3, 4)
+    rates = {"learning_rate": 0.03, "schedule": "constant", "train": "recurrent+decoders", "keep": "best"}
+
+    def start():
+        net = fresh()
+        net.recurrent = Dense(torch.zeros(60, 60)) if form is Dense else LowRank(*2 * [torch.zeros(60, 0)])
+        return net
+
+    seen = {}
+    last, kept = start(), start()
+    watch = [lambda step, value, net: seen.setdefault(step, (value, net.recurrent.matrix().clone()))]
+    losses = train(last, loss, **options(GradientDescent(), 200, callbacks=watch) | rates | {"keep": None})
+    assert losses == train(kept, loss, **options(GradientDescent(), 200) | rates)
+    lowest, chosen = float("inf"), None
+    for value, w in seen.values():
+        if value < 0.75 * lowest:
+            lowest, chosen = value, w
+    assert losses[-1] > lowest
+    assert torch.equal(kept.recurrent.matrix(), chosen)
+    assert not torch.equal(kept.recurrent.matrix(), last.recurrent.matrix())
+
+    def kill(step, value, net):
+        if step == 190:
+            raise Killed
+
+    checkpoint, resumed = Checkpoint(tmp_path / "run.checkpoint", "key", seconds=0), start()
+    with pytest.raises(Killed):
+        train(start(), loss, **options(GradientDescent(), 200, callbacks=[kill], checkpoint=checkpoint) | rates)
+    assert losses == train(resumed, loss, **options(GradientDescent(), 200, checkpoint=checkpoint) | rates)
+    assert torch.equal(resumed.recurrent.matrix(), chosen)
+    assert torch.equal(resumed.decoders, kept.decoders)
+
+
+def test_the_last_network_is_kept_where_its_loss_is_the_lowest():
+    last, kept = (fresh() for _ in range(2))
+    loss = AveragedLoss(TASK, 3)
+    for net, keep in ((last, None), (kept, "best")):
+        net.f = fresh("linear").f
+        train(net, loss, learning_rate=0.01, steps=50, keep=keep)
+    assert torch.equal(kept.recurrent.matrix(), last.recurrent.matrix())
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path = tmp_path / "run.checkpoint"
     net, generator = fresh(), torch.Generator()
@@ -127,6 +171,7 @@ def test_linear_descent_on_the_averaged_loss_finds_a_generalizing_integrator(gen
         ({"steps": -1}, "steps: -1; allowed: a whole number from 0 on"),
         ({"steps": 1.5}, "steps: 1.5; allowed"),
         ({"stop_loss": float("nan")}, "stop_loss: nan; allowed: 0 or more"),
+        ({"keep": "bst"}, "keep: 'bst'; allowed: 'best'"),
         ({"schedule": "cosin"}, "schedule: 'cosin'; allowed: 'constant', 'warmup', 'cosine'"),
         ({"optimizer": "adm"}, "optimizer: 'adm'; allowed: 'sgd', 'adam'"),
         ({"optimizer": Adam}, "optimizer: <class .*Adam'>; allowed: 'sgd', 'adam'"),
@@ -138,7 +183,7 @@ def test_what_no_training_can_be_made_of_is_refused(change, message):
     with pytest.raises(InputError, match=message):
         train(net, BatchLoss(TASK), **({"learning_rate": 0.01, "steps": 3} | change))
     reduced = fresh("linear")
-    if not set(change) & {"train", "optimizer"}:
+    if not set(change) & {"train", "optimizer", "keep"}:
         with pytest.raises(InputError, match=message):
             train_reduced(reduced, AveragedLoss(TASK), **({"learning_rate": 0.01, "steps": 3} | change))
     assert not net.recurrent.matrix().any()
