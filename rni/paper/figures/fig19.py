@@ -23,8 +23,8 @@ SEQUENCES = ((512, 40), (256, 40), (32, 400))  # of so many steps, to train the 
 BINS = 10
 BATCH = 32  # sequences in each step of a head's descent
 SHORTER = (
-    "batches of 32 sequences instead of 1024, 1000 steps instead of 10000 at a rate that falls to 0; two networks "
-    "(one in the quick profile, four in the full one)"
+    "batches of 32 sequences instead of 1024, 1000 steps instead of 10000 at a rate that falls from 0.5 / n, ten "
+    "times theirs for 1000 neurons, to 0; two networks (one in the quick profile, four in the full one)"
 )
 
 

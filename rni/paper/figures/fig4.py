@@ -68,11 +68,12 @@ def claims(measured: Measured) -> list[Claim]:
             id="fig4.linear",
             where="Section 4.1, currents",
             statement=r"The current of every neuron is proportional to the integral: $\nu_t = y_t L$.",
-            criterion="one line through the origin for each neuron explains at least 0.98 of the squared currents",
+            criterion="one line through the origin for each neuron explains at least 0.99 of the squared currents",
             expected="linear",
             measured=explained,
-            holds=lambda part: part >= 0.98,
+            holds=lambda part: part >= 0.99,
             settings=SETTINGS,
+            revised="at least 0.98, far below what is reached.",
         ),
         Claim(
             id="fig4.signs",
@@ -91,22 +92,25 @@ def claims(measured: Measured) -> list[Claim]:
             id="fig4.alignment",
             where="Section 4.2, L = We / (s gamma)",
             statement=r"The currents lie along $W e$, on the side of the sign of the integral.",
-            criterion="the cosine of current and W e has the integral's sign and is above 0.95 in size wherever the "
+            criterion="the cosine of current and W e has the integral's sign and is above 0.97 in size wherever the "
             "integral is above a tenth of its largest value",
             expected="+1 for positive, -1 for negative integrals",
             measured=float((cosines * np.sign(y))[away].min()),
-            holds=lambda cosine: cosine > 0.95,
+            holds=lambda cosine: cosine > 0.97,
             settings=SETTINGS,
+            revised="above 0.95, far below what is reached.",
         ),
         Claim(
             id="fig4.amplitude",
             where="Section 4.2, L = We / (s gamma)",
             statement=r"In amplitude too: $L = W e / (s\gamma)$.",
-            criterion="the slopes of the currents are W e / (s gamma) times 1, to within 5 %",
+            criterion="the slopes of the currents are W e / (s gamma) times 1, to within 5 %, and the vector of slopes "
+            "differs from that by less than 10 % of its length",
             expected="1",
             measured={"amplitude": measured["amplitude"], "relative deviation": measured["deviation"]},
-            holds=lambda m: abs(m["amplitude"] - 1) < 0.05,
+            holds=lambda m: abs(m["amplitude"] - 1) < 0.05 and m["relative deviation"] < 0.1,
             settings=SETTINGS,
+            revised="the amplitude alone; the deviation was shown beside it.",
         ),
     ]
 
