@@ -1,5 +1,6 @@
 r"""Formulas and statements of the paper that do not hold as printed, each with what does. Every entry has a test of its
-name in `tests/theory/test_errata.py` that shows the corrected form holding and the printed one failing."""
+name in `tests/theory/test_errata.py` that shows the corrected form holding and the printed one failing; but for a
+caption, which contradicts itself."""
 
 from dataclasses import dataclass
 

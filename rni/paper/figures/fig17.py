@@ -12,7 +12,7 @@ from rni.paper.trainings import PROXY_DECAY, proxy_descent, proxy_scales
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 
-SEEDS = 6
+SEEDS = 8
 OVERLAPS = {
     "left_d": r"$l^\dagger d$",
     "left_e": r"$l^\dagger e$",
@@ -20,7 +20,7 @@ OVERLAPS = {
     "right_d": r"$r^\dagger d$",
 }
 SETTINGS = (
-    "a learning rate just below the stability limit of each scale instead of the authors' small ones; 2 networks (6 in "
+    "a learning rate just below the stability limit of each scale instead of the authors' small ones; 2 networks (8 in "
     "the full profile)"
 )
 
