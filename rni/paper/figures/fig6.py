@@ -158,12 +158,13 @@ def claims(measured: Measured) -> list[Claim]:
             id="fig6.thresholds",
             where="Section 4.3, sigmoidal activation",
             statement=r"The threshold $\theta_i$ at which a neuron saturates is its own.",
-            criterion="of the neurons that saturate, no more than 90 % do so between the same two of |y| = 0, 1, 2, 3, "
+            criterion="of the neurons that saturate, no more than 60 % do so between the same two of |y| = 0, 1, 2, 3, "
             "3.5",
             expected="neuron-specific",
             measured={loss: float(measured[f"{loss}_thresholds"].max()) for loss in LOSSES},
-            holds=lambda m: all(0 < part <= 0.9 for part in m.values()),
+            holds=lambda m: all(0 < part <= 0.6 for part in m.values()),
             settings=SETTINGS,
+            revised="no more than 90 %, far above what is reached.",
         ),
         Claim(
             id="fig6.finite-set",

@@ -24,8 +24,9 @@ DURATIONS = (50, 100, 200, 500, 1000, 2000)
 DECAYS = (0.7, 0.8, 0.9, 0.95, 0.99)
 RANGE = 5.0  # of z where it does not grow with the decay: that of decay 0.8
 SIZE = (
-    "four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31, with "
-    "a factor of 1.7 or so between the best and the worst of each. Designed networks follow the law (sigmoid.size-designed)."
+    "four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31 ± "
+    "0.11, with a factor of 1.7 or so between the best and the worst of each size. Designed networks follow the law "
+    "(sigmoid.size-designed)."
 )
 TRAINED = (250, 500, 1000)  # neurons
 
@@ -103,6 +104,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
                 for decay, (batch, full, same, relu) in tried
             ]
         ),
+        "within_errors": np.array([error(batch, within(decay)) for decay, (batch, *_) in tried]),
         "capacity": capacity(runs[tried[0][1][1]].network),
     }
 
@@ -153,10 +155,15 @@ def claims(measured: Measured) -> list[Claim]:
             id="sigmoid.decay",
             where="Section 4.3, sigmoidal activation",
             statement=r"Sigmoid networks trained on the batch loss perform poorly with $\gamma$ too close to 1.",
-            criterion="for inputs up to 1 the error at decay 0.99 is at least five times that at 0.8",
+            criterion="the error at decay 0.99 is at least five times that at 0.8, for inputs up to 1, and at least "
+            f"twice, for inputs that keep z in [-{RANGE:g}, {RANGE:g}]",
             expected="poor performance",
-            measured={f"{decay:g}": float(row[0]) for decay, row in by_decay.items()},
-            holds=lambda m: m["0.99"] >= 5 * m["0.8"],
+            measured={f"{decay:g}": float(row[0]) for decay, row in by_decay.items()}
+            | {f"{d:g}, z within {RANGE:g}": float(e) for d, e in zip(DECAYS, measured["within_errors"], strict=True)},
+            holds=lambda m: (
+                m["0.99"] >= 5 * m["0.8"] and m[f"0.99, z within {RANGE:g}"] >= 2 * m[f"0.8, z within {RANGE:g}"]
+            ),
+            revised="for inputs up to 1 only, whose integrals at 0.99 are beyond any output.",
             settings="batches of 32 and 3000 steps instead of 2048 and 10000",
         ),
         Claim(
