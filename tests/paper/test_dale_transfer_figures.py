@@ -99,6 +99,7 @@ def biased(vectors):
         ("mode", lambda v: v * 0 + 1, "left-vector"),
         ("agreement", lambda v: v * 0 + 0.9, "right-vector"),
         ("cosine", lambda v: v * 0 + 0.5, "orthogonal"),
+        ("overlap", lambda v: v * 0 + 0.5, "orthogonal"),
         ("share", lambda v: v * 0 + 0.7, "modes"),
         ("small_large", lambda v: 2, "small-start"),
         ("small_one_sign", lambda v: 0.9, "small-start"),

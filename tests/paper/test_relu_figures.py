@@ -11,7 +11,7 @@ from rni.paper.figures import fig3, fig5, relu
 from rni.paper.figures.fig4 import FIGURE, specification
 from rni.runs.specification import Specification
 
-TINY = OneSeed("tiny", neurons=150, quick=True)
+TINY = OneSeed("tiny", neurons=250, quick=True)
 PAIR = Profile("pair", neurons=150, quick=True)
 
 
@@ -121,6 +121,8 @@ def test_trained_networks_have_two_populations(populations):
         ("proxy_error", lambda e: e + 0.1, {PROXY}),
         ("sent", lambda c: c[:, ::-1], {"fig3.inhibition"}),
         ("sent", np.negative, {"fig3.inhibition"}),
+        ("mean_weights", np.negative, {"fig3.inhibition"}),
+        ("mean_weights", np.abs, {"fig3.inhibition"}),
         ("kept_signs", lambda k: k - 0.01, {"fig3.no-switch-without-input"}),
         ("switch_activity", lambda a: a[::-1], {"fig3.switch"}),
     ],

@@ -300,11 +300,14 @@ def test_accuracy_against_size_duration_and_decay_can_fail(measured):
     assert verdicts(duration_errors=growing)["duration"] == "not reproduced"
     poor = np.array([[0.05, 0.02, 0.02, 1e-5]] * 3 + [[0.5, 0.5, 0.05, 1e-5], [1.0, 1.0, 0.2, 1e-5]])
     decays = ("decay", "decay-either-loss", "decay-range")
-    assert {verdicts(decay_errors=poor)[name] for name in decays} == {"reproduced"}
+    within = {"within_errors": np.array([0.02, 0.05, 0.05, 0.06, 0.11])}
+    assert {verdicts(decay_errors=poor, **within)[name] for name in decays} == {"reproduced"}
+    assert verdicts(decay_errors=poor, within_errors=np.full(5, 0.05))["decay"] == "not reproduced"
     flat = np.full((5, 4), 0.02)
-    assert {verdicts(decay_errors=flat)[name] for name in decays} == {"not reproduced"}
+    assert {verdicts(decay_errors=flat, **within)[name] for name in decays} == {"not reproduced"}
     one_sided = np.where(np.arange(4) == 1, flat, poor)
-    assert [verdicts(decay_errors=one_sided)[name] for name in decays[:2]] == ["reproduced", "not reproduced"]
+    found = verdicts(decay_errors=one_sided, **within)
+    assert [found[name] for name in decays[:2]] == ["reproduced", "not reproduced"]
 
 
 def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
