@@ -64,14 +64,15 @@ def train(
         raise
     native.save(result.network, out, specification.to_dict(), result.losses)
     for snapshot in series if result.losses else []:
-        snapshot.take(len(result.losses), result.losses[-1], result.network)
+        snapshot.take(result.step, result.losses[min(result.step, len(result.losses) - 1)], result.network)
     checkpoint.unlink(missing_ok=True)
     recurrent = result.network.recurrent
     impossible = obstacle(recurrent.signs) if isinstance(recurrent, Dale) else None
     if impossible:
         print(f"rni: warning: Dale's law with {impossible}", file=sys.stderr)
     if result.losses:
-        print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps")
+        kept = f"; kept: {result.losses[result.step]:.3g}" if result.step < len(result.losses) else ""
+        print(f"loss {result.losses[0]:.3g} -> {result.losses[-1]:.3g} in {len(result.losses)} steps{kept}")
     analysis = analyze(result.network)
     print(analysis)
     if analysis.verdict.kind != "integrates" and not impossible:

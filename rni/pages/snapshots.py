@@ -53,7 +53,7 @@ class Snapshots:
         """Keep the network as it is now."""
         encoders, decoders = (vectors.detach().clone() for vectors in (net.encoders, net.decoders))
         self.kept[step] = Snapshot(step, loss, leading_modes(net.recurrent), encoders, decoders)
-        _write(self.path, list(self.kept.values()), self.key)
+        _write(self.path, [self.kept[k] for k in sorted(self.kept)], self.key)
 
 
 def beside(path: Path) -> Path:

@@ -10,7 +10,7 @@ from rni.losses import AveragedLoss, Loss, ReLUProxyLoss
 from rni.network import Network
 from rni.runs.specification import Specification, require_specification
 from rni.threads import threads
-from rni.training import Checkpoint, train_reduced, train_two_points
+from rni.training import Checkpoint, kept_step, train_reduced, train_two_points
 from rni.training import train as descend
 from rni.training.descent import Callback
 from rni.training.optimizers import OPTIMIZERS
@@ -25,6 +25,11 @@ class Result:
     specification: Specification
     network: Network
     losses: list[float]
+
+    @property
+    def step(self) -> int:
+        """After how many steps the network was what it is: all, or those before the lowest loss."""
+        return kept_step(self.losses) if self.specification.training.keep else len(self.losses)
 
 
 def run(specification: Specification, *, callbacks: Sequence[Callback] = (), checkpoint: Path | None = None) -> Result:

@@ -219,7 +219,7 @@ ERRATA: tuple[Erratum, ...] = (
         r"the current term is summed over the neurons, $|W f(WEz) - WE\,\Gamma z|^2$",
         r"so it is printed; the authors' trainings have its mean, the same divided by n",
         r"With $a = 1/n$ for the weight of the current term the proxy loss is the authors'. It is what Table 1 was "
-        r"made with.",
+        r"made with, but for ReLU networks of one channel.",
     ),
     Erratum(
         "losses_of_figure_6",

@@ -1,5 +1,6 @@
 """Training: descent, Adam, torch's optimizers, checkpoints; faster ways for linear networks and the ReLU proxy."""
 
+from rni.training.best import kept_step as kept_step
 from rni.training.checkpoint import Checkpoint as Checkpoint
 from rni.training.descent import train as train
 from rni.training.optimizers import Adam as Adam

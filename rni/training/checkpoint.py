@@ -59,6 +59,10 @@ class Checkpoint:
                 f"{self.path}: a checkpoint of another run or version ({json.dumps(header)[:200]}); "
                 "allowed: one of the same specification; remove the file to start afresh"
             )
+        if best and "best.loss" not in tensors:
+            raise InputError(
+                f"{self.path}: of a training that keeps the last network; allowed: one that keeps the best"
+            )
         try:
             net.load_state_dict(_under("network.", tensors))
             optimizer.restore(_under("optimizer.", tensors))

@@ -59,7 +59,8 @@ def train(
     A plain function of the network, a scalar that torch can differentiate, is a loss too, with a learning rate given.
 
     Stops after `steps`, or when the loss falls below `stop_loss`. The network is then that of the last step, or with
-    `keep="best"`, if the last loss is higher, a copy whose loss was less than four thirds of the lowest. Raises
+    `keep="best"`, unless the last loss is lower, a copy whose loss, on its own inputs, was at most four thirds of the
+    lowest: see `kept_step`. Raises
     `Diverged` when the loss is not finite or a thousand times that of a silent network. Each callback gets
     (step, loss, network) before the step is made. With a checkpoint, a killed training goes on where it was, to the
     same bits; an interrupted or diverged one saves itself first.

@@ -167,13 +167,16 @@ def test_spectra_vary_between_trainings_and_not_within_them():
     assert verdict(alike * np.array([[1.0], [1.02], [1.04], [1.06]])) == "reproduced"
 
 
+KEYS = ("ratios", "square_ratios", "errors", "steps")
+
+
 def of_the_paper(seeds=2):
     """Measurements with the paper's ratios, by both protocols."""
     cells = len(table1.PAPER)
     ratios = np.tile([[mean / 100] for mean, _ in table1.PAPER.values()], seeds)
     measured = {"ratios": ratios, "errors": np.full((cells, seeds), 0.03), "null": np.full(cells, 20.0)}
-    measured["square_ratios"] = ratios
-    return measured | {f"authors_{key}": measured[key] for key in ("ratios", "square_ratios", "errors")}
+    measured |= {"square_ratios": ratios, "steps": np.full((cells, seeds), 1000.0)}
+    return measured | {f"authors_{key}": measured[key] for key in KEYS}
 
 
 def test_a_cell_of_fewer_seeds_is_judged_by_those_it_has():
@@ -186,7 +189,7 @@ def test_a_cell_of_fewer_seeds_is_judged_by_those_it_has():
 def test_a_cell_without_networks_is_not_tested_and_shown_as_a_dash():
     without = [1, 4, 11]
     measured = of_the_paper()
-    for key in ("ratios", "square_ratios", "errors"):
+    for key in KEYS:
         measured[f"authors_{key}"] = measured[f"authors_{key}"].copy()
         measured[f"authors_{key}"][without] = np.nan
     claims = {claim.id: claim for claim in table1.FIGURE.claims(measured)}
@@ -250,7 +253,7 @@ def test_the_quotient_of_activations_is_the_tables_own():
 
 def test_the_quick_profile_has_our_protocol_alone():
     nothing = np.empty((12, 0))
-    measured = of_the_paper() | {f"authors_{key}": nothing for key in ("ratios", "square_ratios", "errors")}
+    measured = of_the_paper() | {f"authors_{key}": nothing for key in KEYS}
     verdicts = [claim.verdict for claim in table1.FIGURE.claims(measured)]
     assert verdicts.count("not tested in this profile") == 13
     assert verdicts.count("reproduced") == 2

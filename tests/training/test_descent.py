@@ -2,7 +2,19 @@ import pytest
 import torch
 from told import of
 
-from rni import AveragedLoss, BatchLoss, Diverged, InputError, Integration, Network, ProxyLoss, train, vectors
+from rni import (
+    AveragedLoss,
+    BatchLoss,
+    Diverged,
+    InputError,
+    Integration,
+    Network,
+    ProxyLoss,
+    Specification,
+    run,
+    train,
+    vectors,
+)
 from rni.activation import Tanh
 from rni.losses import Loss
 from rni.training import Adam, Checkpoint, GradientDescent, train_reduced
@@ -118,12 +130,35 @@ def test_the_network_of_the_lowest_loss_is_kept_also_by_a_killed_training(tmp_pa
     assert torch.equal(resumed.decoders, kept.decoders)
 
 
+def test_a_checkpoint_without_the_best_network_is_refused_before_anything_changes(tmp_path):
+    loss, net = BatchLoss(TASK, 3, 4), fresh()
+    checkpoint = Checkpoint(tmp_path / "run.checkpoint", seconds=0)
+    train(fresh(), loss, **options(GradientDescent(), 5, checkpoint=checkpoint))
+    with pytest.raises(InputError, match="of a training that keeps the last network; allowed: one that keeps the best"):
+        train(net, loss, **options(GradientDescent(), 9, checkpoint=checkpoint), keep="best")
+    assert not net.recurrent.matrix().any()
+
+
+def test_runs_tell_the_step_whose_network_they_kept(tmp_path):
+    raw = {"task": {"decays": [0.9]}, "network": {"neurons": 40}}
+    training = {"batch": 4, "steps": 60, "learning_rate": 0.03, "keep": "best"}
+    seen = {}
+    watch = [lambda step, value, net: seen.setdefault(step, net.recurrent.matrix().clone())]
+    result = run(Specification.parse(raw | {"training": training}), callbacks=watch)
+    assert 0 < result.step < 60
+    assert torch.equal(result.network.recurrent.matrix(), seen[result.step])
+    assert run(Specification.parse(raw | {"training": training | {"keep": None}})).step == 60
+    proxy = {"loss": "proxy", "steps": 50, "keep": "best"}
+    exact = [Specification.parse(raw | {"training": each}) for each in (proxy, proxy | {"keep": None})]
+    assert [run(each).step for each in exact] == [50, 50]
+
+
 def test_the_last_network_is_kept_where_its_loss_is_the_lowest():
     last, kept = (fresh() for _ in range(2))
     loss = AveragedLoss(TASK, 3)
     for net, keep in ((last, None), (kept, "best")):
         net.f = fresh("linear").f
-        train(net, loss, learning_rate=0.01, steps=50, keep=keep)
+        train(net, loss, learning_rate=0.01, steps=53, keep=keep)
     assert torch.equal(kept.recurrent.matrix(), last.recurrent.matrix())
 
 

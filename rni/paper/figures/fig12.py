@@ -28,7 +28,7 @@ FASTER = (
     "16 sequences a step, a rate that starts at about twice the authors' and falls to 0, a third of their steps, 5 "
     "networks instead of 16 (2 in the quick profile, all in the full one)"
 )
-SHORTER = f"{FASTER}, 500 D of them for other channels and fractions than D = 2, 25 %"
+SHORTER = f"{FASTER}; 500 D steps and one network for other channels and fractions than D = 2, 25 %"
 EXCITATORY, INHIBITORY = POPULATIONS["+"], POPULATIONS["-"]
 
 

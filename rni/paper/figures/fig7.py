@@ -15,9 +15,9 @@ LEAST = {"relu": 3.0, "sigmoid": 2.0}  # of the D-th singular value over the nex
 NAMES = {"relu": "ReLU", "sigmoid": "sigmoid"}
 OTHERS = (2, 4)  # channels, besides the figure's 3
 SHORTER = (
-    "sequences of 3 (ReLU) and 5 steps (sigmoid) instead of 10; plain descent instead of Adam for sigmoids; 3000 steps "
-    "(fewer in the quick profile) on batches of 32 (16 for D = 2) instead of 5000 and 10000 on 1024; "
-    "three networks with D = 3 (two in the quick profile, four in the full one)"
+    "sequences of 3 (ReLU) and 5 steps (sigmoid) instead of 10; plain descent instead of Adam for sigmoids; 3000 to "
+    "3500 steps (fewer in the quick profile) on batches of 16 or 32 instead of 5000 and 10000 on 1024; three networks "
+    "with D = 3 (two in the quick profile, four in the full one), one with D = 2 and 4 (two in the full one)"
 )
 
 

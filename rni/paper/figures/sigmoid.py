@@ -118,11 +118,11 @@ def claims(measured: Measured) -> list[Claim]:
             id="sigmoid.size",
             where="Section 4.3",
             statement=r"The error of sigmoid networks falls with their size as $n^{-1/2}$.",
-            criterion=f"fitted exponent over n = {TRAINED[0]} to {TRAINED[-1]} within 0.15 of -1/2, in networks "
-            "trained as the authors train them, the same sigmoid for all sizes",
+            criterion=f"fitted exponent over n = {TRAINED[0]} to {TRAINED[-1]} within 0.15 of -1/2, known to at "
+            "most as much, in networks trained as the authors train them, the same sigmoid for all sizes",
             expected="-1/2",
             measured=_power(np.array(TRAINED), trained) if len(trained) else None,
-            holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15,
+            holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15 >= m["its standard error"],
             settings="128 points, evenly spread, instead of 4096; 250 to 1000 neurons instead of 256 to 4096; two "
             "trainings of each size, eight in the full profile",
             revised="networks with slope and threshold in proportion to the size of the currents, then of a rate that "
@@ -135,7 +135,7 @@ def claims(measured: Measured) -> list[Claim]:
             origin="ours",
             where="Section 4.3",
             statement=r"The error of designed sigmoid networks falls as $n^{-1/2}$.",
-            criterion=f"fitted exponent over n = {sizes[0]} to {sizes[-1]} within 0.15 of -1/2, mean over the draws",
+            criterion=f"fitted exponent over n = {sizes[0]} to {sizes[-1]} within 0.15 of -1/2, over all draws",
             expected="-1/2",
             measured=_power(sizes, designs) | {"largest error": float(designs.max())},
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15,
@@ -164,7 +164,7 @@ def claims(measured: Measured) -> list[Claim]:
                 m["0.99"] >= 5 * m["0.8"] and m[f"0.99, z within {RANGE:g}"] >= 2 * m[f"0.8, z within {RANGE:g}"]
             ),
             revised="for inputs up to 1 only, whose integrals at 0.99 are beyond any output.",
-            settings="batches of 32 and 3000 steps instead of 2048 and 10000",
+            settings="batches of 32 and 3000 steps (1500 in the quick profile) instead of 2048 and 10000",
         ),
         Claim(
             id="sigmoid.decay-either-loss",
@@ -178,8 +178,8 @@ def claims(measured: Measured) -> list[Claim]:
                 for decay in (0.8, 0.99)
             },
             holds=lambda m: all(m[f"{name}, 0.99"] >= 5 * m[f"{name}, 0.8"] for name in ("batch", "proxy")),
-            settings="batches of 32 and 3000 steps instead of 2048 and 10000; proxy: 32 points, weight 1 of the "
-            "current term, fixed decoders",
+            settings="batches of 32 and 3000 steps (1500 in the quick profile) instead of 2048 and 10000; proxy: 32 "
+            "points, weight 1 of the current term, fixed decoders, a rate that falls to 0",
         ),
         Claim(
             id="sigmoid.decay-range",
@@ -255,7 +255,7 @@ FIGURE = Figure(
     caption=r"Not in the paper as a figure. Relative error on structured sequences, one channel. A: against the number "
     r"of neurons, the same sigmoid for all: trained on the proxy loss as in Table 1 by the authors' protocol (not in "
     r"the quick profile), and designed instead; each seed and the mean. B: against the length of the sequence, each "
-    r" network of Table 1 by our protocol and the mean. C: against the decay, for sigmoid networks trained on the "
+    r"network of Table 1 by our protocol and the mean. C: against the decay, for sigmoid networks trained on the "
     r"batch loss, on the proxy for all integrals of inputs up to 1 and on the proxy for the same range of $z$ at all "
     r"decays, and for ReLU; dotted: the decay beyond which no activities between 0 and 1 can make the largest "
     r"integral.",
