@@ -68,7 +68,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 def draw(measured: Measured) -> Drawing:
     drawing, axes = panels(2, width=4.2, height=3.6)
-    drawing.set_dpi(400)  # a pixel or more for each of 1000 neurons
+    drawing.set_dpi(max(150, 0.4 * measured["matrices"].shape[-1]))  # a pixel or more for each neuron
     for k, axis in enumerate(axes):
         w, positive = measured["matrices"][k], measured["positive"][k]
         limit = float(np.quantile(np.abs(w), 0.98))
