@@ -91,7 +91,21 @@ MOVED: dict[Cell, str] = {
     ("sigmoid", "proxy", 3): "64 points.",
     ("sigmoid", "proxy", 5): "64 points.",
 }
-BECAUSE: dict[Cell, str] = {}
+SINGLE = "A single training decides by chance where trainings differ by more than the paper's deviations. "
+BECAUSE: dict[Cell, str] = {
+    cell: f"{SINGLE}All of the full profile are on the page of statements." for cell in PAPER
+} | {
+    ("sigmoid", "batch", 2): "eight trainings have 0.405 ± 0.030, the networks of their last step 0.47 ± 0.04. Not for "
+    "want of sequences: one training with 64 a step has 0.40. The authors train the thresholds too.",
+    (
+        "sigmoid",
+        "proxy",
+        1,
+    ): "eight trainings have 0.019 ± 0.008; the networks of the last step 0.045 ± 0.029, by where "
+    "between the spikes of its loss Adam stops. One with 1024 independent points has 0.014, one at a tenth of the rate "
+    "and twice the steps 0.016. The authors' table reads networks that no training in their program writes.",
+    ("sigmoid", "proxy", 2): "eight trainings have 0.081 ± 0.008, just below; one with 4096 independent points 0.088.",
+}
 FLATTER = (
     "smaller batches (16 or 32) and, on the proxy, 32 points, evenly spread; warm-up of the rate for ReLU networks on "
     "the batch loss; plain descent instead of Adam for ReLU networks on the proxy, which leaves almost no bulk; the "
@@ -208,6 +222,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=quotients or None,
             holds=lambda m: all(ranges[name][0] <= quotient <= ranges[name][1] for name, quotient in m.items()),
             settings="those of the cells",
+            because="in the full profile only the quotient of the proxy with D = 1 is off, 1.2, by its sigmoids: see "
+            "that cell.",
             revised="between 2 and 10, by our own protocol: the table itself has others.",
         ),
         Claim(
@@ -237,11 +253,11 @@ def _cell_claim(cell: Cell, measured: dict[str, float] | None) -> Claim:
         statement=f"{ACTIVATIONS[activation]} networks, {loss} loss, D = {channels}: the currents lie in a manifold of "
         f"dimension {channels} but for r = ({mean:g} ± {deviation:g}) · 10⁻².",
         criterion=f"mean r from {low:.4f} to {high:.4f}, two of the paper's deviations to both sides, in networks that "
-        "integrate (relative error below 50 %). Of root mean squares, as in the authors' program; beside it of mean "
+        "integrate (relative error below 20 %). Of root mean squares, as in the authors' program; beside it of mean "
         "norms, as in the equation",
         expected=f"r = ({mean:g} ± {deviation:g}) · 10⁻²",
         measured=measured,
-        holds=lambda m: low <= m["r"] <= high and m["error"] < 0.5,
+        holds=lambda m: low <= m["r"] <= high and m["error"] < 0.2,
         settings=_settings(cell),
         revised=f"{REVISED} {MOVED[cell]}" if cell in MOVED else REVISED,
         because=BECAUSE.get(cell, ""),
