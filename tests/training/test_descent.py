@@ -17,7 +17,7 @@ from rni import (
 )
 from rni.activation import Tanh
 from rni.losses import Loss
-from rni.training import Adam, Checkpoint, GradientDescent, train_reduced
+from rni.training import Adam, Checkpoint, GradientDescent, kept_step, train_reduced
 from rni.weights import Dense, LowRank
 
 TASK = Integration((0.9, 0.8))
@@ -98,23 +98,21 @@ def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, optimizer):
 @pytest.mark.parametrize("form", [Dense, LowRank])
 def test_the_network_of_the_lowest_loss_is_kept_also_by_a_killed_training(tmp_path, form):
     loss = BatchLoss(TASK, 3, 4)
-    rates = {"learning_rate": 0.03, "schedule": "constant", "train": "recurrent+decoders", "keep": "best"}
+
+    def choices(**more):
+        return options(GradientDescent(), 200, train="recurrent+decoders", learning_rate=0.03, **more)
 
     def start():
-        net = fresh()
-        net.recurrent = Dense(torch.zeros(60, 60)) if form is Dense else LowRank(*2 * [torch.zeros(60, 0)])
+        net, empty = fresh(), torch.zeros(60, 0)
+        net.recurrent = Dense(torch.zeros(60, 60)) if form is Dense else LowRank(empty, empty.clone())
         return net
 
-    seen = {}
-    last, kept = start(), start()
-    watch = [lambda step, value, net: seen.setdefault(step, (value, net.recurrent.matrix().clone()))]
-    losses = train(last, loss, **options(GradientDescent(), 200, callbacks=watch) | rates | {"keep": None})
-    assert losses == train(kept, loss, **options(GradientDescent(), 200) | rates)
-    lowest, chosen = float("inf"), None
-    for value, w in seen.values():
-        if value < 0.75 * lowest:
-            lowest, chosen = value, w
-    assert losses[-1] > lowest
+    seen, last, kept = [], start(), start()
+    watch = [lambda step, value, net: seen.append(net.recurrent.matrix().clone())]
+    losses = train(last, loss, **choices(callbacks=watch))
+    assert losses == train(kept, loss, **choices(keep="best"))
+    chosen = seen[kept_step(losses)]
+    assert losses[-1] > losses[kept_step(losses)]
     assert torch.equal(kept.recurrent.matrix(), chosen)
     assert not torch.equal(kept.recurrent.matrix(), last.recurrent.matrix())
 
@@ -124,8 +122,8 @@ def test_the_network_of_the_lowest_loss_is_kept_also_by_a_killed_training(tmp_pa
 
     checkpoint, resumed = Checkpoint(tmp_path / "run.checkpoint", "key", seconds=0), start()
     with pytest.raises(Killed):
-        train(start(), loss, **options(GradientDescent(), 200, callbacks=[kill], checkpoint=checkpoint) | rates)
-    assert losses == train(resumed, loss, **options(GradientDescent(), 200, checkpoint=checkpoint) | rates)
+        train(start(), loss, **choices(keep="best", callbacks=[kill], checkpoint=checkpoint))
+    assert losses == train(resumed, loss, **choices(keep="best", checkpoint=checkpoint))
     assert torch.equal(resumed.recurrent.matrix(), chosen)
     assert torch.equal(resumed.decoders, kept.decoders)
 
@@ -154,11 +152,10 @@ def test_runs_tell_the_step_whose_network_they_kept(tmp_path):
 
 
 def test_the_last_network_is_kept_where_its_loss_is_the_lowest():
-    last, kept = (fresh() for _ in range(2))
-    loss = AveragedLoss(TASK, 3)
-    for net, keep in ((last, None), (kept, "best")):
-        net.f = fresh("linear").f
-        train(net, loss, learning_rate=0.01, steps=53, keep=keep)
+    last, kept, loss = fresh("linear"), fresh("linear"), AveragedLoss(TASK, 3)
+    losses = train(last, loss, learning_rate=0.01, steps=53)
+    assert losses == train(kept, loss, learning_rate=0.01, steps=53, keep="best")
+    assert kept_step(losses) == 53
     assert torch.equal(kept.recurrent.matrix(), last.recurrent.matrix())
 
 
