@@ -128,7 +128,7 @@ def test_the_page_says_what_differs_from_the_authors_which_criterion_was_moved_a
 def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
     outcome = Outcome(all_figures()["table1"], [])
     values = np.full((12, 2), 0.01)
-    keys = [name + key for name in ("authors_", "") for key in ("ratios", "square_ratios", "errors")]
+    keys = [name + key for name in ("authors_", "") for key in ("ratios", "square_ratios", "errors", "steps")]
     outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
     judge(outcome)
     write_figure(outcome, draw(outcome.figure, outcome.measured), tmp_path)
