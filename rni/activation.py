@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 SLOPE, THRESHOLD, EXPONENT = 50.0, 0.1, 2.0
+Mirror = tuple[float, float, float]  # sigma = 1 or -1, a and b of f(-nu) = sigma f(nu) + a nu + b
 
 
 class Activation(nn.Module):
@@ -58,8 +59,11 @@ class Activation(nn.Module):
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
-        if "derivative" in vars(cls) and "derivative_at" not in vars(cls):  # an inherited one is of another function
+        own = vars(cls)  # what is inherited beside it is of another function
+        if "derivative" in own and "derivative_at" not in own:
             cls.derivative_at = Activation.derivative_at
+        if ("forward" in own or "derivative" in own) and "mirror" not in own:
+            cls.mirror = Activation.mirror
 
     def derivative(self, currents: Tensor) -> Tensor:
         r"""$f'(\nu)$, elementwise; by automatic differentiation unless the activation knows better."""
@@ -71,6 +75,16 @@ class Activation(nn.Module):
     def derivative_at(self, currents: Tensor, value: Tensor) -> Tensor:
         r"""$f'(\nu)$ where the `value` $f(\nu)$ is there already, and may save computing it again."""
         return self.derivative(currents)
+
+    def mirror(self) -> Mirror | None:
+        r"""$\sigma = \pm 1$, a and b, if there are such, of $f(-\nu) = \sigma f(\nu) + a\nu + b$ for every neuron.
+
+        The derivative has to be one of it too, $f'(-\nu) = -\sigma f'(\nu) - a$.
+
+        >>> rni.activation.ReLU().mirror(), rni.activation.Sigmoid().mirror()
+        ((1.0, -1.0, 0.0), None)
+        """
+        return None
 
     def parameters_for_file(self) -> dict[str, float | Tensor]:
         """Parameters by name: a number where all neurons share it, (neurons,) otherwise."""
@@ -112,6 +126,9 @@ class Linear(Activation):
     def derivative(self, currents: Tensor) -> Tensor:
         return torch.ones_like(currents)
 
+    def mirror(self) -> Mirror:
+        return -1.0, 0.0, 0.0
+
 
 class ReLU(Activation):
     r"""$f(\nu) = \max(\nu, 0)$, with derivative 1/2 at exactly 0, without which training never leaves W = 0.
@@ -130,6 +147,9 @@ class ReLU(Activation):
 
     def derivative(self, currents: Tensor) -> Tensor:
         return currents.sign().add_(1).mul_(0.5)
+
+    def mirror(self) -> Mirror:
+        return 1.0, -1.0, 0.0
 
 
 HOMOGENEOUS = (Linear.name, ReLU.name)  # f(a x) = a f(x) for a > 0: integrals of any size are alike
@@ -160,6 +180,9 @@ class Sigmoid(_Parametrised):
     def derivative_at(self, currents: Tensor, value: Tensor) -> Tensor:
         return self.slope * torch.addcmul(value, value, value, value=-1)  # k h (1 - h)
 
+    def mirror(self) -> Mirror | None:
+        return None if bool(self.threshold.any()) else (-1.0, 0.0, 1.0)
+
 
 class Tanh(Activation):
     r"""$f(\nu) = \tanh \nu$.
@@ -178,6 +201,9 @@ class Tanh(Activation):
 
     def derivative_at(self, currents: Tensor, value: Tensor) -> Tensor:
         return 1 - value.square()
+
+    def mirror(self) -> Mirror:
+        return -1.0, 0.0, 0.0
 
 
 class Softplus(_Parametrised):
@@ -201,6 +227,9 @@ class Softplus(_Parametrised):
 
     def derivative(self, currents: Tensor) -> Tensor:
         return torch.sigmoid(self.slope * currents)
+
+    def mirror(self) -> Mirror:
+        return 1.0, -1.0, 0.0
 
 
 class RectifiedPower(_Parametrised):

@@ -41,3 +41,33 @@ def shifted_points(count: int, dimensions: int, generator: Generator | None = No
     if dimensions > SobolEngine.MAXDIM:
         return torch.rand(count, dimensions, generator=generator, dtype=torch.float64)
     return (points(count, dimensions) + torch.rand(dimensions, generator=generator, dtype=torch.float64)) % 1
+
+
+@lru_cache(maxsize=16)
+def lattice(pairs: int, dimensions: int) -> Tensor:
+    r"""$x_i = i\,(1, a, a^2, \dots) / N \bmod 1$ for the first half of i < N = 2 pairs: (pairs, dimensions), float64.
+
+    The odd a is that of the least mean square error of periodic functions (Korobov's,
+    $P_2 = \langle\prod_c (1 + 2\pi^2 B_2(x_c))\rangle - 1$). As it is odd, the second half is the first, half of the
+    cube away in each dimension.
+    """
+    count = 2 * pairs
+    i, least, best = torch.arange(count), float("inf"), torch.empty(0)
+    for a in range(1, pairs + 1, 2):  # N - a is its mirror image
+        powers = torch.tensor([pow(a, c, count) for c in range(dimensions)])
+        x = (i[:, None] * powers % count).double() / count
+        error = float((1 + 2 * torch.pi**2 * (x * (x - 1) + 1 / 6)).prod(1).mean())
+        if error < least:
+            least, best = error, x[:pairs]
+    return best
+
+
+def folded_points(pairs: int, dimensions: int, generator: Generator | None = None) -> Tensor:
+    r"""A lattice, shifted as above, then folded at the middle of the cube from -1 to 1: (2 pairs, dimensions).
+
+    Folding, $z = 1 - 2\,|2x - 1|$, makes a function periodic, whose average over a shifted lattice has less noise; and
+    it takes points that are half of the cube apart to opposite ones: the second half is minus the first.
+    """
+    shift = torch.rand(dimensions, generator=generator, dtype=torch.float64)
+    half = 1 - 2 * (2 * ((lattice(pairs, dimensions) + shift) % 1) - 1).abs()
+    return torch.cat([half, -half])

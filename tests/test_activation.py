@@ -15,6 +15,17 @@ def test_derivatives_agree_with_automatic_differentiation(name, generator):
     torch.testing.assert_close(f.derivative(nu), Activation.derivative(f, nu), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("f", [*map(make, ACTIVATIONS.parts), Sigmoid(7, 0.0)], ids=repr)
+def test_mirrors_give_the_function_and_its_derivative_at_minus_the_current(f, generator):
+    nu = torch.cat([torch.zeros(1, dtype=torch.float64), torch.randn(20, generator=generator, dtype=torch.float64)])
+    if (mirror := f.mirror()) is None:
+        assert f.name in ("sigmoid", "rectified_power")
+        return
+    sign, slope, offset = mirror
+    torch.testing.assert_close(f(-nu), sign * f(nu) + slope * nu + offset, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(f.derivative(-nu), -sign * f.derivative(nu) - slope, rtol=1e-12, atol=1e-12)
+
+
 def test_relu_has_slope_one_half_at_zero_by_hand_and_by_autograd():
     f = make("relu")
     nu = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)

@@ -39,7 +39,7 @@ FIELDS = {
         "threads": ("1", "that products run on"),
         "duration": ("3", "batch, averaged: length T of the sequences"),
         "correlation": ("", "batch, averaged: of the inputs at lags 0 to T - 1; left open, white noise"),
-        "sampling": ("", "batch, proxy: independent; left open, evenly spread"),
+        "sampling": ("", "batch, proxy: independent; proxy: folded; left open, evenly spread"),
         "batch": ("32", "batch: sequences a step"),
         "points": ("64", "proxy: integrals a step"),
         "bounds": ("", "proxy: largest integrals; left open, 1 / (1 - decay)"),

@@ -6,7 +6,7 @@ must follow, $D^\dagger f(W E z) = S\Gamma z$, and the next currents too, $W f(W
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import torch
@@ -17,12 +17,15 @@ from rni import memory
 from rni.errors import InputError, require_one_of, require_whole
 from rni.losses.base import LOSSES, Loss, LossPart, Sampling, largest_scale
 from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
+from rni.losses.mirrored import is_mirrored, mirrored_gradient
 from rni.network import Network
 from rni.part import Numbers, require
-from rni.streams import points, shifted_points
+from rni.streams import folded_points, points, shifted_points
 from rni.task import Integration, require_integration
 
 POINTS = 64
+PointSampling = Sampling | Literal["folded"]
+SAMPLINGS = (*get_args(Sampling), "folded")
 
 
 class RangeWarning(UserWarning):
@@ -46,7 +49,8 @@ class ProxyLoss(Loss):
     term is 1 there. Z_c = [-z_max, z_max] with the given `bounds`, by default those that inputs bounded by 1 can reach.
     `points` are quasi-random, which leaves less noise than as many independent ones: each step shifts them all by one
     random vector, around the box, unless they are `fixed`. With the sampling "independent" they are drawn each for
-    itself, as Monte Carlo does.
+    itself, as Monte Carlo does; "folded", they come in pairs of opposite ones, which take half of the products where
+    f is symmetric (ReLU, sigmoids of threshold 0), and many of them leave still less noise.
 
     >>> task = rni.Integration([0.9, 0.8])
     >>> loss = rni.ProxyLoss(task, points=32)
@@ -61,13 +65,13 @@ class ProxyLoss(Loss):
     bounds: tuple[float, ...] | None = None
     current_weight: float = 1.0
     fixed: bool = False
-    sampling: Sampling = "even"
+    sampling: PointSampling = "even"
 
     def __post_init__(self):
         require_integration(self.task)
-        require_one_of("sampling", self.sampling, get_args(Sampling))
-        if self.fixed and self.sampling == "independent":
-            raise InputError("sampling: 'independent'; allowed: 'even' for fixed points")
+        require_one_of("sampling", self.sampling, SAMPLINGS)
+        if self.fixed and self.sampling != "even":
+            raise InputError(f"sampling: {self.sampling!r}; allowed: 'even' for fixed points")
         bounds = largest_coordinates(self.task) if self.bounds is None else self.bounds
         try:
             bounds = tuple(bounds)
@@ -77,18 +81,22 @@ class ProxyLoss(Loss):
         if not valid:
             raise InputError(f"bounds: {bounds}; allowed: {self.task.channels} positive numbers, one for each channel")
         require_whole("points", self.points, 1)
+        if self.sampling == "folded" and self.points % 2:
+            raise InputError(f"points: {self.points}; allowed: an even number where they are folded, in pairs")
         if not 0 <= self.current_weight < float("inf"):
             raise InputError(f"current_weight: {self.current_weight}; allowed: 0 or more")
         object.__setattr__(self, "bounds", bounds)
 
     def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
         """Points of the box, (points, channels)."""
-        size = (self.points, self.task.channels)
+        bounds, size = torch.tensor(self.bounds, dtype=dtype), (self.points, self.task.channels)
+        if self.sampling == "folded":
+            return folded_points(self.points // 2, self.task.channels, generator).to(dtype) * bounds
         if self.sampling == "independent":
             unit = torch.rand(*size, generator=generator, dtype=torch.float64)
         else:
             unit = points(*size) if self.fixed else shifted_points(*size, generator)
-        return (2 * unit - 1).to(dtype) * torch.tensor(self.bounds, dtype=dtype)
+        return (2 * unit - 1).to(dtype) * bounds
 
     def silent(self) -> float:
         r"""The loss of a network without weights and with f(0) = 0: $\sum_c s_c^2\gamma_c^2 z_{max,c}^2 / 3$."""
@@ -106,7 +114,11 @@ class ProxyLoss(Loss):
     ) -> tuple[float, Gradient]:
         """The loss and its gradient."""
         require_task(net, self.task)
-        return proxy_gradient(net, inputs, self.current_weight, 1 / max(len(inputs), 1), train)
+        z = own_inputs(inputs, net, "point")
+        options = self.current_weight, 1 / len(z), train
+        if self.sampling == "folded" and (mirror := net.f.mirror()) and is_mirrored(z):
+            return mirrored_gradient(net, z[: len(z) // 2], mirror, *options)
+        return proxy_gradient(net, z, *options)
 
     def rate(self) -> float:
         """That of the exact ReLU proxy, in proportion to the mean of z^2."""
@@ -182,7 +194,7 @@ class Proxy(LossPart):
     bounds: Numbers = ()
     current_weight: Annotated[float, Field(ge=0)] = 1.0
     fixed: bool = False
-    sampling: Sampling | None = None
+    sampling: PointSampling | None = None
 
     def exact(self, task: Integration, activation: str) -> bool:
         """Two points stand for all where both terms of the proxy are homogeneous and weigh the same."""
@@ -200,8 +212,10 @@ class Proxy(LossPart):
         fits = len(self.bounds) in (0, channels) and all(bound > 0 for bound in self.bounds)
         require(fits, *given, f"{channels} positive numbers, one for each channel")
         require(bool(self.bounds) or max(task.decays) < 1, *given, "bounds of z where a decay is 1")
-        both = self.fixed and self.sampling == "independent"
-        require(not both, "training.loss.sampling", self.sampling, "'even' for fixed points")
+        fits = not self.fixed or self.sampling in (None, "even")
+        require(fits, "training.loss.sampling", self.sampling, "'even' for fixed points")
+        fits = self.sampling != "folded" or self.points % 2 == 0
+        require(fits, "training.loss.points", self.points, "an even number where they are folded, in pairs")
 
     def rows(self, task: Integration, activation: str) -> int:
         return 2 if self.exact(task, activation) else self.points

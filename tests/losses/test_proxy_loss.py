@@ -5,11 +5,13 @@ import warnings
 import pytest
 import torch
 
-from rni import InputError, Integration, ProxyLoss, Specification, run
+from rni import InputError, Integration, Network, ProxyLoss, Specification, run
+from rni.activation import ReLU, Sigmoid
 from rni.analysis import linear_map
 from rni.inputs import bursts
 from rni.losses import RangeWarning, ReLUProxyLoss
-from rni.losses.proxy import largest_coordinates
+from rni.losses.proxy import largest_coordinates, proxy_gradient
+from rni.vectors import independent
 
 
 def test_the_trained_range_is_what_bounded_inputs_can_reach():
@@ -104,6 +106,78 @@ def test_samples_may_be_independent_instead_of_even():
     assert Specification.parse(raw).key() == Specification.parse(raw | {"training": {}}).key()
     with pytest.raises(InputError, match="sampling: 'independent'; allowed: 'even' for fixed points"):
         Specification.parse(raw | {"training": {"loss": "proxy", "sampling": "independent", "fixed": True}})
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("train", ["recurrent", "recurrent+decoders", "decoders", "all"])
+@pytest.mark.parametrize("activation", ["linear", "relu", {"name": "sigmoid", "slope": 5, "threshold": 0}, "softplus"])
+def test_points_in_pairs_have_the_gradient_of_all_points_from_half_of_the_products(activation, train, channels):
+    raw = {"task": {"decays": [0.8, 0.77, 0.75][:channels], "scales": [1.0, 2.0, 0.5][:channels]}}
+    raw["network"] = {"neurons": 30, "activation": activation, "initial_radius": 0.8, "precision": "float64"}
+    training = {"loss": "proxy", "points": 16, "sampling": "folded", "current_weight": 0.3, "bounds": [2.0] * channels}
+    specification = Specification.parse(raw | {"training": training})
+    net, loss = specification.build(), specification.loss()
+    z = loss.draw(torch.Generator().manual_seed(0), torch.float64)
+    z = z[[0, *range(2, 8), 8, *range(10, 16)]]  # seven pairs, so that their c c' is not that of a whole lattice
+    (found, by_half), (expected, plain) = loss.gradient(net, z, train), proxy_gradient(net, z, 0.3, 1 / 14, train)
+    assert found == pytest.approx(expected, rel=1e-12)
+    torch.testing.assert_close(by_half.recurrent(), plain.recurrent(), rtol=1e-10, atol=1e-10)
+    for one, other in ((by_half.decoders, plain.decoders), (by_half.encoders, plain.encoders)):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("moved", ["points", "threshold", "function"])
+def test_half_of_the_products_only_where_points_are_opposite_and_the_activation_symmetric(monkeypatch, moved):
+    class Bent(ReLU):
+        """Inherits all but its values from another function."""
+
+        def forward(self, currents):
+            return currents.clamp(min=0) ** 2
+
+    def never(*_):
+        raise AssertionError("the products of one half were taken for all")
+
+    f = {"points": "tanh", "threshold": Sigmoid(5, torch.tensor([0.0] * 19 + [0.1])), "function": Bent()}[moved]
+    task = Integration([0.8])
+    net = Network(task, *independent(20, 1, torch.Generator().manual_seed(0)), 0.1 * torch.ones(20, 20), f)
+    loss = ProxyLoss(task, points=8, sampling="folded")
+    z = loss.draw(torch.Generator().manual_seed(0))
+    monkeypatch.setattr("rni.losses.proxy.mirrored_gradient", never)
+    loss.gradient(net, z + 0.1 if moved == "points" else z)
+    if moved == "points":
+        with pytest.raises(AssertionError, match="one half"):
+            loss.gradient(net, z)
+
+
+@pytest.mark.parametrize(("points", "channels"), [(16, 1), (24, 2), (256, 3), (256, 5)])
+def test_folded_points_are_opposite_uniform_in_the_box_and_leave_less_noise(points, channels):
+    bounds = (5.0, 4.0, 3.0, 2.0, 1.0)[:channels]
+    folded = ProxyLoss(Integration([0.8] * channels), points, bounds, sampling="folded")
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([folded.draw(generator, torch.float64) for _ in range(200)]) / torch.tensor(bounds)
+    assert torch.equal(draws[:, points // 2 :], -draws[:, : points // 2])
+    assert draws.abs().max() <= 1
+    for power, mean in ((2, 1 / 3), (4, 1 / 5)):
+        each = draws[:, 0] ** power  # of one point, by itself
+        torch.testing.assert_close(each.mean(0), torch.full((channels,), mean).double(), atol=0.09, rtol=0)
+    even = ProxyLoss(Integration([0.8] * channels), points, bounds)
+    drawn = torch.stack([even.draw(generator, torch.float64) for _ in range(200)]) / torch.tensor(bounds)
+    noise, other = (torch.exp(z.sum(-1) / channels**0.5).mean(-1).std() for z in (draws, drawn))
+    assert noise < 0.5 * other  # the average of a smooth function
+
+
+def test_folded_points_are_pairs():
+    with pytest.raises(InputError, match="points: 7; allowed: an even number where they are folded, in pairs"):
+        ProxyLoss(Integration(0.8), points=7, sampling="folded")
+    raw = {"task": {"decays": [0.8]}, "network": {"activation": "sigmoid"}}
+    with pytest.raises(InputError, match=r"training.loss.points: 7; allowed: an even number"):
+        Specification.parse(raw | {"training": {"loss": "proxy", "points": 7, "sampling": "folded"}})
+    with pytest.raises(InputError, match="sampling: 'folded'; allowed: 'even' for fixed points"):
+        ProxyLoss(Integration(0.8), fixed=True, sampling="folded")
+    with pytest.raises(InputError, match="sampling: 'folded'; allowed: 'even' for fixed points"):
+        Specification.parse(raw | {"training": {"loss": "proxy", "fixed": True, "sampling": "folded"}})
 
 
 def test_fixed_points_of_a_specification_are_the_same_at_every_step():
