@@ -38,21 +38,29 @@ def mirrored_gradient(
     """
     parts = trained_parts(net, train)
     sign, slope, offset = mirror
+    points, channels = z.shape
     decays, scales = z.new_tensor(net.task.decays), z.new_tensor(net.task.scales)
     w, e, d = net.recurrent, net.encoders.T.contiguous(), net.decoders.T.contiguous()  # as rows
-    c, one = torch.cat([z, z.new_ones(len(z), 1)], 1), e.new_ones(1, net.neurons)
-    driven = w(e)
-    linear = torch.cat([slope * driven, offset * one])  # f(-nu) = sign f(nu) + c @ linear
-    a, b = w(linear), linear.clone()
-    a[:-1] += (1 + sign) * decays[:, None] * driven
-    b[:-1] += (1 + sign) * decays[:, None] * e
-
+    c, driven = torch.cat([z, z.new_ones(points, 1)], 1), w(e)
+    # the rows of the gradient's factors; products with W take the few beside the many
+    rows = [points, channels + 1, channels + 1, channels]
+    left, right = e.new_empty(2, sum(rows), net.neurons)
+    h, linear, b, _ = right.split(rows)
     nu = z @ driven
-    h = net.f(nu)
+    h.copy_(net.f(nu))
+    linear[:-1], linear[-1] = slope * driven, offset  # f(-nu) = sign f(nu) + c @ linear
+    b.copy_(linear)
+    b[:-1] += (1 + sign) * decays[:, None] * e
     y, target = h @ d.T, scales * decays * z
     output, opposite = y - target, sign * y + c @ (linear @ d.T) + target
-    current = torch.addmm(w(h), decays * z, driven, alpha=-1)
-    crossed, moments = c.T @ current, c.T @ c
+
+    fed = points + channels + 1
+    w(right[:fed], out=left[:fed])
+    current, a, crossed, first = left.split(rows)
+    current.addmm_(decays * z, driven, alpha=-1)
+    a[:-1] += (1 + sign) * decays[:, None] * driven
+    torch.mm(c.T, current, out=crossed)
+    moments = c.T @ c
     both = 2 * (float(current.square().sum()) + sign * float((crossed * a).sum())) + float((moments * (a @ a.T)).sum())
     loss = factor * (float(output.square().sum()) + float(opposite.square().sum()) + current_weight * both)
 
@@ -60,24 +68,23 @@ def mirrored_gradient(
     together = output + sign * opposite
     decoder_gradient = h.T @ together + linear.T @ (c.T @ opposite) if "decoders" in parts else None
     if parts <= {"decoders"}:
-        return loss, Gradient(h[:0], h[:0], decoder_gradient)
-    for residual in (current, crossed, a):
-        residual *= 2 * factor * current_weight
-    pulled = w.pull_back(torch.cat([a, crossed]))
-    pulled_a, pulled_crossed = pulled[: len(a)], pulled[len(a) : -1]  # the last is that of 1, not of z
+        return loss, Gradient(left[:0], right[:0], decoder_gradient)
+    left[:-channels] *= 2 * factor * current_weight
+    pulled, pulled_a, pulled_crossed = w.pull_back(left[:-channels]).split(rows[:-1])
     # f'(z) g(z) + (sign f'(z) + slope) g(-z) for the errors g before the derivative; half of its first part:
-    half = torch.cat([together, sign * c], 1) @ torch.cat([d, pulled_a]) * 0.5
-    errors = w.pull_back(current, onto=half).mul_(net.f.derivative_at(nu, h))
-    first = 2 * (z.T @ errors)
-    if slope:
-        first += slope * (z.T @ opposite @ d + sign * pulled_crossed + z.T @ c @ pulled_a)
+    pulled.addmm_(torch.cat([together, sign * c], 1), torch.cat([d, pulled_a]), alpha=0.5)
+    torch.mm(2 * z.T, pulled.mul_(net.f.derivative_at(nu, h)), out=first)
+    if slope:  # pulled_crossed is that of c, the last row not of z
+        first += slope * (z.T @ opposite @ d + sign * pulled_crossed[:-1] + z.T @ c @ pulled_a)
     encoder_gradient = None
     if "encoders" in parts:
         apart = (1 - sign) * crossed[:-1] - z.T @ c @ a
         encoder_gradient = w.pull_back(first - decays[:, None] * apart).T
     if "recurrent" not in parts:
-        return loss, Gradient(h[:0], h[:0], decoder_gradient, encoder_gradient)
-    residual = torch.addmm(h, decays * z, e, alpha=-1)
-    left = torch.cat([current, sign * crossed, a, first])
-    right = torch.cat([2 * residual, b, sign * (c.T @ residual) + moments @ b, e])
+        return loss, Gradient(left[:0], right[:0], decoder_gradient, encoder_gradient)
+    residual = h.addmm_(decays * z, e, alpha=-1)
+    torch.addmm(moments @ b, c.T, residual, alpha=sign, out=linear)  # beside a, now that f(-nu) is there
+    b *= sign
+    residual *= 2
+    right[-channels:] = e
     return loss, Gradient(left, right, decoder_gradient, encoder_gradient)

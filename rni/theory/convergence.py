@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rni.errors import InputError
 from rni.theory._arrays import matrix
-from rni.theory.averaged import linear_problem, moment_jacobian
+from rni.theory.averaged import LinearProblem, linear_problem, moment_jacobian
 from rni.theory.manifolds import Plane, rank_one, singular_angles
 
 # Eigenvalues that are not 0 on a curve of minima in the four dimensions of omega.
@@ -84,11 +84,7 @@ def hessian_spectrum(
     >>> rni.theory.hessian_spectrum(omega, space, decay=0.9, scale=1.0, duration=3).shape
     torch.Size([3])
     """
-    problem = linear_problem(space.encoder, space.decoder, decay, scale, duration, covariance)
-    jacobian = moment_jacobian(omega, problem)[..., 0, 0, :, :].flatten(-2)
-    values, vectors = torch.linalg.eigh(problem.chi[:, 0, :, 0])
-    root = (2 * values.clamp(min=0)).sqrt()[:, None] * vectors.T
-    return torch.linalg.svdvals(root @ jacobian) ** 2
+    return _spectrum(omega, *_problem(space, decay, scale, duration, covariance))
 
 
 def condition_number(
@@ -101,8 +97,7 @@ def condition_number(
     >>> times.shape, bool((times > 1).all())
     (torch.Size([3]), True)
     """
-    omega = rank_one(space, decay, scale, angle)
-    spectrum = hessian_spectrum(omega, space, decay, scale, duration, covariance)
+    spectrum = hessian_spectrum(rank_one(space, decay, scale, angle), space, decay, scale, duration, covariance)
     return spectrum[..., 0] / spectrum[..., ACROSS_THE_CURVE - 1]
 
 
@@ -135,14 +130,16 @@ def fastest_convergence(space: Plane, decay: float, scale: float, duration: int,
     branches = [(low, high) for low, high in ((start, end), (end, start + pi)) if high - low >= 1e-9]  # d.e = 0: one
     low, high = torch.tensor(branches, dtype=torch.float64).T[..., None]
     centre, grid = torch.zeros_like(low), torch.linspace(-1, 1, 201, dtype=torch.float64)
+    problem = _problem(space, decay, scale, duration, covariance)
     for half_width in (25, 25 / 40, 25 / 1600):
         logit = centre + half_width * grid
         angles = low + (high - low) * torch.sigmoid(logit)
-        numbers = condition_number(angles, space, decay, scale, duration, covariance).nan_to_num(inf)
+        spectrum = _spectrum(rank_one(space, decay, scale, angles), *problem)
+        numbers = (spectrum[..., 0] / spectrum[..., ACROSS_THE_CURVE - 1]).nan_to_num(inf)
         centre = logit.gather(1, numbers.argmin(1, keepdim=True))
     angle = angles.flatten()[numbers.argmin()].item()
     omega = rank_one(space, decay, scale, angle)
-    spectrum = hessian_spectrum(omega, space, decay, scale, duration, covariance)
+    spectrum = _spectrum(omega, *problem)
     return Convergence(angle, omega, spectrum[0].item(), spectrum[ACROSS_THE_CURVE - 1].item())
 
 
@@ -178,6 +175,17 @@ def recipe_cosine(mixture: float) -> float:
     (0.97, 0.555)
     """
     return mixture / sqrt(mixture**2 + (1 - mixture) ** 2)
+
+
+def _problem(space: Plane, decay: float, scale: float, duration: int, covariance: Any) -> tuple[LinearProblem, Tensor]:
+    r"""The network's, and $\sqrt{2\chi}$."""
+    problem = linear_problem(space.encoder, space.decoder, decay, scale, duration, covariance)
+    values, vectors = torch.linalg.eigh(problem.chi[:, 0, :, 0])
+    return problem, (2 * values.clamp(min=0)).sqrt()[:, None] * vectors.T
+
+
+def _spectrum(omega: Any, problem: LinearProblem, root: Tensor) -> Tensor:
+    return torch.linalg.svdvals(root @ moment_jacobian(omega, problem)[..., 0, 0, :, :].flatten(-2)) ** 2
 
 
 def _runs(grid: list[float], chosen: list[bool]) -> list[tuple[float, float]]:
