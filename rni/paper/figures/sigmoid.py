@@ -122,8 +122,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="-1/2",
             measured=_power(np.array(TRAINED), trained) if len(trained) else None,
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15 >= m["its standard error"],
-            settings="128 points, evenly spread, instead of 4096; 250 to 1000 neurons instead of 256 to 4096; two "
-            "trainings of each size, eight in the full profile",
+            settings="64 points in pairs, evenly spread, instead of 4096; 250 to 1000 neurons instead of 256 to 4096; "
+            "two trainings of each size, eight in the full profile",
             revised="networks with slope and threshold in proportion to the size of the currents, then of a rate that "
             "falls to 0 and the weight 1 of the current term, whose training had to be at its end: with n² weights for "
             "n conditions a point there is no such end, and twice the steps took a fifth to a third off the error.",
