@@ -6,6 +6,7 @@ over as many independent ones.
 
 import hashlib
 from functools import lru_cache
+from math import ceil, gcd
 from typing import Any
 
 import torch
@@ -47,13 +48,14 @@ def shifted_points(count: int, dimensions: int, generator: Generator | None = No
 def lattice(pairs: int, dimensions: int) -> Tensor:
     r"""$x_i = i\,(1, a, a^2, \dots) / N \bmod 1$ for the first half of i < N = 2 pairs: (pairs, dimensions), float64.
 
-    The odd a is that of the least mean square error of periodic functions (Korobov's,
-    $P_2 = \langle\prod_c (1 + 2\pi^2 B_2(x_c))\rangle - 1$). As it is odd, the second half is the first, half of the
-    cube away in each dimension.
+    Of up to 128 that have no divisor in common with N, a is that of the least mean square error of periodic functions
+    (Korobov's, $P_2 = \langle\prod_c (1 + 2\pi^2 B_2(x_c))\rangle - 1$). As it is odd, the second half is the first,
+    half of the cube away in each dimension.
     """
     count = 2 * pairs
     i, least, best = torch.arange(count), float("inf"), torch.empty(0)
-    for a in range(1, pairs + 1, 2):  # N - a is its mirror image
+    candidates = [a for a in range(1, pairs + 1) if gcd(a, count) == 1]  # N - a is the mirror image of a
+    for a in candidates[:: ceil(len(candidates) / 128)]:
         powers = torch.tensor([pow(a, c, count) for c in range(dimensions)])
         x = (i[:, None] * powers % count).double() / count
         error = float((1 + 2 * torch.pi**2 * (x * (x - 1) + 1 / 6)).prod(1).mean())

@@ -11,6 +11,7 @@ from rni.analysis import linear_map
 from rni.inputs import bursts
 from rni.losses import RangeWarning, ReLUProxyLoss
 from rni.losses.proxy import largest_coordinates, proxy_gradient
+from rni.streams import lattice
 from rni.vectors import independent
 
 
@@ -166,6 +167,15 @@ def test_folded_points_are_opposite_uniform_in_the_box_and_leave_less_noise(poin
     drawn = torch.stack([even.draw(generator, torch.float64) for _ in range(200)]) / torch.tensor(bounds)
     noise, other = (torch.exp(z.sum(-1) / channels**0.5).mean(-1).std() for z in (draws, drawn))
     assert noise < 0.5 * other  # the average of a smooth function
+
+
+@pytest.mark.parametrize(("pairs", "channels"), [(1, 2), (12, 2), (15, 3), (32, 1), (64, 3), (128, 5), (1000, 4)])
+def test_the_lattice_and_itself_half_of_the_cube_away_fill_every_dimension(pairs, channels):
+    half = lattice(pairs, channels)
+    whole = torch.cat([half, (half + 0.5) % 1])
+    assert half.shape == (pairs, channels)
+    expected = (torch.arange(2 * pairs).double() / (2 * pairs))[:, None].expand(-1, channels)
+    torch.testing.assert_close(whole.sort(0).values, expected, rtol=0, atol=1e-12)
 
 
 def test_folded_points_are_pairs():
