@@ -113,10 +113,10 @@ def test_samples_may_be_independent_instead_of_even():
 @pytest.mark.parametrize("train", ["recurrent", "recurrent+decoders", "decoders", "all"])
 @pytest.mark.parametrize("activation", ["linear", "relu", {"name": "sigmoid", "slope": 5, "threshold": 0}, "softplus"])
 def test_points_in_pairs_have_the_gradient_of_all_points_from_half_of_the_products(activation, train, channels):
-    raw = {"task": {"decays": [0.8, 0.77, 0.75][:channels], "scales": [1.0, 2.0, 0.5][:channels]}}
-    raw["network"] = {"neurons": 30, "activation": activation, "initial_radius": 0.8, "precision": "float64"}
+    task = {"decays": [0.8, 0.77, 0.75][:channels], "scales": [1.0, 2.0, 0.5][:channels]}
+    network = {"neurons": 30, "activation": activation, "initial_radius": 0.8, "precision": "float64"}
     training = {"loss": "proxy", "points": 16, "sampling": "folded", "current_weight": 0.3, "bounds": [2.0] * channels}
-    specification = Specification.parse(raw | {"training": training})
+    specification = Specification.parse({"task": task, "network": network, "training": training})
     net, loss = specification.build(), specification.loss()
     z = loss.draw(torch.Generator().manual_seed(0), torch.float64)
     z = z[[0, *range(2, 8), 8, *range(10, 16)]]  # seven pairs, so that their c c' is not that of a whole lattice
