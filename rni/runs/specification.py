@@ -26,7 +26,7 @@ from rni.weights import WEIGHTS, Weights, WeightsPart
 
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
-FORMAT = 6  # part of every run's hash: raise it when the same specification comes to mean another result
+FORMAT = 7  # part of every run's hash: raise it when the same specification comes to mean another result
 ForChannels = Annotated[Numbers, BeforeValidator(lambda raw: [raw] if type(raw) in (int, float) else raw)]
 
 

@@ -14,7 +14,7 @@ from rni.tensors import read_tensors, write_tensors
 from rni.training.best import Best
 from rni.training.optimizers import Optimizer
 
-FORMAT = "rni-checkpoint/2"
+FORMAT = "rni-checkpoint/3"
 
 
 @dataclass

@@ -16,9 +16,10 @@ from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 class LowRank(Weights):
     r"""W = left @ right.T, both (neurons, rank): products cost n x rank and W is never formed.
 
-    A step of descent adds the gradient's columns. When they would be more than `room`, both factors are compressed to
-    W's singular vectors, without the singular values below `tolerance` $\sigma_1$: each time W moves by less than
-    that in the spectral norm, and what gains less than that between two compressions never grows. Rounding sets a
+    Compressed, V = right are W's right singular vectors and left is WV, without the singular values below `tolerance`
+    $\sigma_1$. Descent changes left within the span of V, and gives V new columns for what the terms of a gradient have
+    outside, until what is left of them, by the root of their summed squares, is below `tolerance` $\sigma_1$. With more
+    than `room` new columns W is compressed again. What gains less than that at a time never grows. Rounding sets a
     floor to the tolerance, ten times the precision of the numbers.
 
     >>> w = rni.weights.LowRank(torch.randn(100_000, 2), torch.randn(100_000, 2))  # W would take 40 GB
@@ -28,6 +29,7 @@ class LowRank(Weights):
 
     names = frozenset({"recurrent_left", "recurrent_right"})
     optional = frozenset({"tolerance", "room"})  # files of before have none
+    kept: Tensor
 
     def __init__(self, left: Tensor, right: Tensor, tolerance: float = 1e-8, room: int = 32):
         super().__init__()
@@ -45,6 +47,7 @@ class LowRank(Weights):
         # each column in one piece of memory, in which products with few states are fastest
         self.left, self.right = (nn.Parameter(torch.cat([factor.detach().T]).T) for factor in (left, right))
         self.neurons, self.tolerance, self.room = len(left), tolerance, room
+        self.register_buffer("kept", torch.tensor(0))  # columns after the last compression; 0 for factors as given
         self.register_load_state_dict_pre_hook(_take_rank)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
@@ -80,14 +83,46 @@ class LowRank(Weights):
 
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
-        rank = self.left.shape[1]
-        if rank + len(left) <= self.room:
-            self.left.data = torch.cat([self.left.T, left * -learning_rate]).T
-            self.right.data = torch.cat([self.right.T, right]).T
-        else:
-            c = left.new_full((rank + len(left),), -learning_rate)
-            c[:rank] = 1
-            self._compress_((self.left.T, left), (self.right.T, right), c)
+        r"""$W \leftarrow W - \eta\, l^\dagger r$ with $r = (r V)\, V^\dagger + r_\perp$."""
+        if self.kept:
+            right = self._descend_along_(self.left.T, self.right.T, left, right, learning_rate)
+            new = self._directions(right, learning_rate * torch.linalg.vector_norm(left, dim=1))
+            if new is not None:
+                if len(new):
+                    columns = torch.zeros_like(new)
+                    self._descend_along_(columns, new, left, right, learning_rate)
+                    self.left.data = torch.cat([self.left.T, columns]).T
+                    self.right.data = torch.cat([self.right.T, new]).T
+                if self.left.shape[1] > self.kept + self.room:
+                    self.compress_()
+                return
+        c = left.new_full((self.left.shape[1] + len(left),), -learning_rate)
+        c[: self.left.shape[1]] = 1
+        self._compress_((self.left.T, left), (self.right.T, right), c)
+
+    @staticmethod
+    def _descend_along_(columns: Tensor, basis: Tensor, left: Tensor, right: Tensor, learning_rate: float) -> Tensor:
+        """Take the step along the rows of a basis, and return what `right` has outside of them."""
+        along = right @ basis.T
+        columns.addmm_(along.T, left, alpha=-learning_rate)
+        return torch.addmm(right, along, basis, alpha=-1)
+
+    def _directions(self, right: Tensor, weights: Tensor) -> Tensor | None:
+        r"""Orthonormal rows without which the weighted terms of a step are less than the tolerance allows, by the root
+        of their summed squares. None where the terms are so large that their Gram matrix does not have the digits.
+
+        $\sigma_1$ is the length of W's longest column along V, which begins as $U_1\sigma_1$.
+        """
+        allowed = self._floor() ** 2 * torch.linalg.vector_norm(self.left, dim=0).square().max()
+        sizes = (torch.linalg.vector_norm(right, dim=1) * weights).square()
+        if sizes.sum() <= allowed:
+            return right[:0]
+        if not allowed > 100 * torch.finfo(right.dtype).eps * sizes.sum():
+            return None
+        terms = right * weights[:, None]
+        values, vectors = torch.linalg.eigh(terms @ terms.T)
+        needed = values.cumsum(0) > allowed
+        return (vectors[:, needed] / values[needed].sqrt()).T @ terms
 
     @torch.no_grad()
     def compress_(self) -> None:
@@ -102,10 +137,13 @@ class LowRank(Weights):
         """
         r_left, r_right = _triangle(left) * c, _triangle(right)
         u, values, v = torch.linalg.svd(r_left @ r_right.T)
-        floor = max(self.tolerance, 10 * torch.finfo(values.dtype).eps)
-        kept = values > floor * values[:1]
+        kept = values > self._floor() * values[:1]
         self.left.data = _combine(v[kept] @ (r_right * c), left).T
         self.right.data = _combine((u[:, kept] / values[kept]).T @ r_left, right).T
+        self.kept.fill_(len(self.left.T))
+
+    def _floor(self) -> float:
+        return max(self.tolerance, 10 * torch.finfo(self.left.dtype).eps)
 
 
 @WEIGHTS.add("lowrank")
