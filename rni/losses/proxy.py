@@ -218,7 +218,10 @@ class Proxy(LossPart):
         require(fits, "training.loss.points", self.points, "an even number where they are folded, in pairs")
 
     def rows(self, task: Integration, activation: str) -> int:
-        return 2 if self.exact(task, activation) else self.points
+        """Of the products: of points in pairs one half is enough, for nearly every activation that is folded."""
+        if self.exact(task, activation):
+            return 2
+        return self.points // 2 if self.sampling == "folded" else self.points
 
     def require_memory(self, task: Integration, neurons: int, size: int) -> None:
         row = 3 * size * neurons  # states, currents and their gradients

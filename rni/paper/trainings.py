@@ -23,13 +23,11 @@ def networks(
     seeds: int = 8,
     few: int | None = None,
     quick: int = 2,
-    weights: str | None = None,
 ) -> list[Specification]:
     """One network for each seed, as many as `Profile.seeds` says, n neurons, scale 1, from W = 0."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
-    if weights is None:
-        stays_low = loss == "proxy" or channels <= 2 if activation == "relu" else channels == 1
-        weights = factored(profile) if stays_low else "dense"
+    stays_low = activation == "relu" or channels == 1
+    weights = factored(profile) if stays_low else "dense"
     raw: dict[str, Any] = {
         "task": {"decays": decays},
         "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},

@@ -175,7 +175,7 @@ class LowRankPart(WeightsPart):
         require(fits, "network.initial_radius", radius, wanted)
 
     def numbers(self, neurons: int) -> int:
-        return neurons * min(neurons, 100)
+        return neurons * min(neurons, 240)  # a step takes as long as one of dense rows of that many, by and large
 
 
 def _triangle(blocks: tuple[Tensor, ...], neurons: int = 2048) -> Tensor:

@@ -178,6 +178,12 @@ def test_the_lattice_and_itself_half_of_the_cube_away_fill_every_dimension(pairs
     torch.testing.assert_close(whole.sort(0).values, expected, rtol=0, atol=1e-12)
 
 
+def test_folded_points_cost_half():
+    raw = {"task": {"decays": [0.8, 0.75]}, "training": {"loss": "proxy", "points": 64, "sampling": "folded"}}
+    even = Specification.parse({"task": raw["task"], "training": {"loss": "proxy", "points": 32}})
+    assert Specification.parse(raw).cost() == even.cost()
+
+
 def test_folded_points_are_pairs():
     with pytest.raises(InputError, match="points: 7; allowed: an even number where they are folded, in pairs"):
         ProxyLoss(Integration(0.8), points=7, sampling="folded")

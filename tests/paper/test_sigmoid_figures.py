@@ -6,7 +6,7 @@ import torch
 from told import of
 from violations import OneSeed, altered, failed, shuffle, untrain
 
-from rni import Network, ReLUProxyLoss, Specification, run
+from rni import Integration, Network, ReLUProxyLoss, Specification, design, run
 from rni.paper.figure import PROFILES
 from rni.paper.figures import fig6, fig7, fig9, robust, sigmoid, table1
 from rni.paper.trainings import by_the_authors, networks
@@ -322,3 +322,10 @@ def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
 @pytest.mark.parametrize("module", [fig6, fig9, sigmoid, robust])
 def test_figures_draw_what_was_measured(module, measured):
     assert all(axis.has_data() for axis in module.FIGURE.draw(measured[module]).axes)
+
+
+def test_factored_networks_have_zeros_at_the_end_of_their_spectra():
+    net = design(Integration([0.9, 0.8]), 40).network
+    values = fig7.all_values(net)
+    assert values.shape == (40,)
+    assert np.allclose(values, torch.linalg.svdvals(net.recurrent.matrix()), atol=1e-12)

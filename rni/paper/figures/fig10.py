@@ -41,9 +41,8 @@ def specifications(profile: Profile, activation: Literal["relu", "sigmoid"]) -> 
 
 
 def as_printed(profile: Profile) -> list[Specification]:
-    """Sigmoid networks with the proxy loss as the paper prints it: the current term summed over neurons. All 16 seeds,
-    because it is they that decide."""
-    raw = [each.to_dict() for each in by_the_authors(profile, "sigmoid", "proxy", 2, 16, few=None, points=64)]
+    """Sigmoid networks with the proxy loss as the paper prints it: the current term summed over neurons."""
+    raw = [each.to_dict() for each in specifications(profile, "sigmoid")]
     return [Specification.parse(override(each, {"current_weight": 1.0})) for each in raw]
 
 
@@ -166,8 +165,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="clear peaks",
             measured=_peaks(printed) if len(printed) >= ENOUGH else None,
             holds=_clear,
-            settings="64 points, evenly spread, instead of 4096 independent ones",
-            revised=HARMONIC + " It was tested on networks with fixed decoders.",
+            settings="64 points, evenly spread, instead of 4096 independent ones; 8 networks (16 in the full profile)",
+            revised=HARMONIC + " It was tested on networks with fixed decoders, then on 16 (0.833 ± 0.031).",
             because="an erratum (sum_over_neurons): the trainings of the figure have the mean over neurons, with "
             "which the peaks are there (fig10.sigmoid-peaks).",
         ),

@@ -52,11 +52,7 @@ def specifications(profile: Profile, variant: str) -> list[Specification]:
 
 def of_three(profile: Profile) -> dict[tuple[str, str], Specification]:
     """Networks of three channels without restriction, by activation and loss: those of Fig 7 and Table 1."""
-    chosen = {}
-    for activation, loss in SEVERAL:
-        weights = "dense" if loss == "batch" else None
-        chosen[activation, loss] = networks(profile, activation, loss, 3, 1, weights=weights)[0]
-    return chosen
+    return {(activation, loss): networks(profile, activation, loss, 3, 1)[0] for activation, loss in SEVERAL}
 
 
 def outside_blocks(w: np.ndarray, channels: int = 2) -> float:

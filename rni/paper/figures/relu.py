@@ -106,10 +106,8 @@ def two_channels(profile: Profile) -> dict[str, Specification]:
 
 def of_channels(profile: Profile) -> list[Specification]:
     """Networks of 1 to 4 channels on the batch loss: those of Table 1 and Fig 7."""
-    return [
-        networks(profile, "relu", "batch", channels, 1, weights=None if channels == 1 else "dense")[0]
-        for channels in (CHANNELS_TRAINED[:2] if profile.quick else CHANNELS_TRAINED)
-    ]
+    several = CHANNELS_TRAINED[:2] if profile.quick else CHANNELS_TRAINED
+    return [networks(profile, "relu", "batch", channels, 1)[0] for channels in several]
 
 
 @torch.no_grad()
