@@ -328,4 +328,4 @@ def test_factored_networks_have_zeros_at_the_end_of_their_spectra():
     net = design(Integration([0.9, 0.8]), 40).network
     values = fig7.all_values(net)
     assert values.shape == (40,)
-    assert np.allclose(values, torch.linalg.svdvals(net.recurrent.matrix()), atol=1e-12)
+    assert np.allclose(values, torch.linalg.svdvals(net.recurrent.matrix().detach()), atol=1e-12)
