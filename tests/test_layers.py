@@ -10,7 +10,7 @@ from imports import edges, modules
 
 LAYERS = (
     ("errors",),
-    ("atomic", "described", "interrupt", "kinds", "memory", "part", "streams", "threads"),
+    ("atomic", "described", "interrupt", "kinds", "memory", "part", "products", "streams", "threads"),
     ("theory",),  # closed forms on arrays
     ("tensors", "inputs", "task", "activation", "vectors", "weights"),
     ("network",),

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rni.errors import InputError, found, require_one_of
 from rni.network import Network
+from rni.products import product
 from rni.task import Integration
 
 Trained = Literal["recurrent", "recurrent+decoders", "decoders", "all"]
@@ -43,7 +44,7 @@ class Gradient:
 
     def recurrent(self) -> Tensor:
         r"""$\partial L/\partial W$, (neurons, neurons)."""
-        return self.left.T @ self.right
+        return product(self.left.T, self.right)
 
 
 def trained_parts(net: Network, train: Trained) -> set[str]:

@@ -9,6 +9,7 @@ from torch import Generator, Tensor, nn
 
 from rni import memory
 from rni.errors import InputError, require_whole
+from rni.products import add_product_, product
 from rni.streams import require_generator
 from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 
@@ -33,10 +34,10 @@ class Dense(Weights):
         self.neurons = len(value)
 
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
-        return torch.mm(states.contiguous(), self.value.T, out=out)  # rows: a few columns take times as long
+        return product(states.contiguous(), self.value.T, out=out)  # rows: a few columns take times as long
 
     def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
-        return errors @ self.value if onto is None else onto.addmm_(errors, self.value)
+        return product(errors, self.value) if onto is None else add_product_(onto, errors, self.value)
 
     def matrix(self) -> Tensor:
         return self.value
@@ -56,7 +57,7 @@ class Dense(Weights):
 
     @torch.no_grad()
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
-        self.value.addmm_(left.T, right, alpha=-learning_rate)  # one fused product, no n x n temporary
+        add_product_(self.value, left.T, right, -learning_rate)
         self.project_()
 
 
