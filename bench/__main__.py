@@ -18,7 +18,7 @@ PARTS = {
     "sweep": sweep,
     "release": release,
 }
-RESULTS, TRIED = (Path(__file__).parent / name for name in ("RESULTS.md", "tried.md"))
+RESULTS, BEFORE, TRIED = (Path(__file__).parent / name for name in ("RESULTS.md", "before.md", "tried.md"))
 HEAD = (
     "# Measured speed\n\n`make bench` writes this page; `python -m bench PART ...` measures some parts of it again.\n"
 )
@@ -44,12 +44,12 @@ def measured(name: str) -> tuple[str, dict[str, float]]:
 
 
 def write(new: dict[str, str]) -> None:
-    """The page, with sections by title that take the place of those before; the history and what was tried end it."""
+    """The page, with sections by title that take the place of those before; what is written by hand ends it."""
     text = RESULTS.read_text() if RESULTS.exists() else ""
     sections = {part.split("\n")[0]: part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]}
     sections |= {f"## {title}": section for title, section in new.items()}
     ordered = [sections[f"## {each.TITLE}"] for each in PARTS.values() if f"## {each.TITLE}" in sections]
-    ordered += filter(None, [history.section(), TRIED.read_text()])
+    ordered += filter(None, [BEFORE.read_text(), history.section(), TRIED.read_text()])
     RESULTS.write_text("\n".join([HEAD, *(section.rstrip() + "\n" for section in ordered)]))
 
 

@@ -1,5 +1,9 @@
 """Products by oneDNN are those of torch, on any processor: float32, to rounding, wherever their arrays lie."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.autograd import forward_ad
@@ -126,3 +130,8 @@ def test_a_training_takes_them_and_goes_the_same_way(calls, monkeypatch, trainin
     assert len(calls) > 30
     monkeypatch.setattr(products, "_AVAILABLE", False)
     assert run(Specification.parse(raw)).losses == pytest.approx(by_onednn, rel=1e-2)
+
+
+def test_mkl_is_left_alone_where_it_is_asked_for_the_bits_of_other_processors():
+    code = "import sys, rni.products; sys.exit(rni.products._AVAILABLE)"
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ | {"MKL_CBWR": "COMPATIBLE"}).returncode == 0
