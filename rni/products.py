@@ -9,6 +9,7 @@ import os
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.nn import Parameter
 
 SMALLEST, FEWEST = 2**21, 16  # multiplications, and terms of each sum: below, a call costs more than it saves
 TOGETHER = 2**20  # numbers: what is added at a time is still in the cache
@@ -16,7 +17,7 @@ TOGETHER = 2**20  # numbers: what is added at a time is still in the cache
 
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """left @ right, into `out` if given."""
-    if not _wide(left, right):
+    if not _wide(left, right, out):
         return torch.mm(left, right, out=out)
     value = _onednn(left, right)
     return value if out is None else out.copy_(value)
@@ -24,7 +25,7 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
 
 def add_product_(total: Tensor, left: Tensor, right: Tensor, factor: float = 1.0) -> Tensor:
     """total += factor * left @ right, in place."""
-    if not _wide(left, right):
+    if not _wide(left, right, total):
         return total.addmm_(left, right, alpha=factor)
     rows = max(1, TOGETHER // total.shape[1])
     for some, part in zip(left.split(rows), total.split(rows), strict=True):
@@ -36,24 +37,46 @@ def _onednn(left: Tensor, right: Tensor) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(left, right.T, None, "none", [], "")
 
 
-def _wide(left: Tensor, right: Tensor) -> bool:
-    """Whether the product is one for oneDNN: large, of plain numbers, with nobody who differentiates or records it."""
-    if torch.is_grad_enabled() or torch.jit.is_tracing() or torch.compiler.is_compiling() or not _AVAILABLE:
+def _wide(left: Tensor, right: Tensor, into: Tensor | None) -> bool:
+    """Whether the product is one for oneDNN: large, of plain numbers, and watched by nobody.
+
+    All else is torch's, with its errors.
+    """
+    if not _AVAILABLE or _watched() or not (_plain(left) and _plain(right) and (into is None or _plain(into))):
         return False
-    large = left.shape[1] >= FEWEST and left.numel() * right.shape[1] >= SMALLEST
-    return large and _plain(left) and _plain(right)
+    (rows, terms), (same, columns) = left.shape, right.shape
+    fits = terms == same and (into is None or into.shape == (rows, columns))
+    return fits and terms >= FEWEST and rows * terms * columns >= SMALLEST
+
+
+def _watched() -> bool:
+    """Whether somebody differentiates, converts, records or counts what torch does."""
+    return (
+        torch.is_grad_enabled()
+        or torch.is_autocast_enabled("cpu")
+        or torch._C._get_tracing_state() is not None
+        or torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+    )
 
 
 def _plain(values: Tensor) -> bool:
-    """float32 on the CPU, without a tangent, which is there without gradients too."""
+    """A matrix of float32 on the CPU, without a tangent."""
     return (
-        values.dtype == torch.float32 and values.device.type == "cpu" and forward_ad.unpack_dual(values).tangent is None
+        type(values) in (Tensor, Parameter)
+        and values.ndim == 2
+        and values.dtype == torch.float32
+        and values.layout == torch.strided
+        and values.device.type == "cpu"
+        and forward_ad.unpack_dual(values).tangent is None
     )
 
 
 _AVAILABLE = (
     torch.backends.cpu.get_cpu_capability() == "AVX512"
-    and os.environ["MKL_CBWR"] == "AUTO"  # else MKL is asked for the bits of other processors
+    and os.environ.get("MKL_CBWR", "AUTO") == "AUTO"  # else MKL is asked for the bits of other processors
+    and not {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"} & os.environ.keys()  # else oneDNN has fewer instructions
     and torch.backends.mkldnn.is_available()
     and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 )
