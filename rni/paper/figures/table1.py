@@ -113,8 +113,8 @@ BECAUSE: dict[Cell, str] = {
     ),
     ("sigmoid", "proxy", 3): (
         "four trainings have 0.113 ± 0.014, on another processor 0.110 ± 0.019, just above; with 256 points that were "
-        "not opposite 0.105 ± 0.017, within. The single one of the paper profile decides by chance: 0.099 and 0.087, by "
-        "how these processors round."
+        "not opposite 0.105 ± 0.017, within. The single one of the paper profile decides by chance: 0.099 or 0.087, by "
+        "how the processor rounds."
     ),
 }
 FLATTER = (
