@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
-SMALLEST, FEWEST = 2**21, 16  # multiplications, and terms of each sum: below, a call costs more than it saves
+SMALLEST, FEWEST = 7_000_000, 16  # multiplications, and terms of each sum: below, a call costs more than it saves
 TOGETHER = 2**20  # numbers: what is added at a time is still in the cache
 
 
@@ -42,37 +42,39 @@ def _wide(left: Tensor, right: Tensor, into: Tensor | None) -> bool:
 
     All else is torch's, with its errors.
     """
-    if not _AVAILABLE or _watched() or not (_plain(left) and _plain(right) and (into is None or _plain(into))):
+    if not _AVAILABLE or _watched() or not (_matrix(left) and _matrix(right)):
         return False
     (rows, terms), (same, columns) = left.shape, right.shape
-    fits = terms == same and (into is None or into.shape == (rows, columns))
-    return fits and terms >= FEWEST and rows * terms * columns >= SMALLEST
+    if terms < FEWEST or terms != same or rows * terms * columns < SMALLEST:
+        return False
+    fits = into is None or (_matrix(into) and into.shape == (rows, columns))
+    return fits and _plain(left) and _plain(right) and (into is None or _plain(into))
 
 
 def _watched() -> bool:
     """Whether somebody differentiates, converts, records or counts what torch does."""
     return (
         torch.is_grad_enabled()
-        or torch.is_autocast_enabled("cpu")
         or torch._C._get_tracing_state() is not None
         or torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or torch._C._len_torch_dispatch_stack() > 0
+        or torch.is_autocast_enabled("cpu")
     )
+
+
+def _matrix(values: Tensor) -> bool:
+    """Of torch's own kind, not one that stands for another."""
+    return type(values) in _KINDS and values.ndim == 2
 
 
 def _plain(values: Tensor) -> bool:
-    """A matrix of float32 on the CPU, without a tangent."""
-    return (
-        type(values) in (Tensor, Parameter)
-        and values.ndim == 2
-        and values.dtype == torch.float32
-        and values.layout == torch.strided
-        and values.device.type == "cpu"
-        and forward_ad.unpack_dual(values).tangent is None
-    )
+    """float32 on the CPU, without a tangent."""
+    own = values.dtype == torch.float32 and values.is_cpu and values.layout == torch.strided
+    return own and forward_ad.unpack_dual(values).tangent is None
 
 
+_KINDS = (Tensor, Parameter)
 _AVAILABLE = (
     torch.backends.cpu.get_cpu_capability() == "AVX512"
     and os.environ.get("MKL_CBWR", "AUTO") == "AUTO"  # else MKL is asked for the bits of other processors

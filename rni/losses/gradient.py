@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from rni.errors import InputError, found, require_one_of
@@ -42,6 +43,7 @@ class Gradient:
     encoders: Tensor | None = None
     activation: Mapping[str, Tensor] = field(default_factory=dict)
 
+    @torch.no_grad()
     def recurrent(self) -> Tensor:
         r"""$\partial L/\partial W$, (neurons, neurons)."""
         return product(self.left.T, self.right)
