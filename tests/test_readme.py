@@ -82,6 +82,9 @@ def test_its_numbers_are_those_that_were_measured():
     assert max(float(each) for bound in bounds for each in re.findall(r"\S+e-\d+", bound)) < 3e-9
     (large,) = (row for row in measured("100000") if row[3] == "-")
     assert f"{large[6]} ms a step, {large[8]} GB" in README
+    (million,) = measured("1000000")
+    analysed = f"{float(million[5]):.0f} s, {float(million[6]):.1f} GB"
+    assert f"a million designed in {million[1]} s and analysed in {analysed}" in README
     ((_, size, first, _, difference),) = measured("1000 neurons, factored")
     assert f"in {size} MB, opens from disk, first picture after {float(first):.1f} s" in README
     assert float(difference) <= 1e-6
