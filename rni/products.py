@@ -16,7 +16,7 @@ TOGETHER = 2**20  # numbers: what is added at a time is still in the cache
 
 
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """left @ right, into `out` if given."""
+    """left @ right, (rows, terms) @ (terms, columns), into `out` if given."""
     if not _wide(left, right, out):
         return torch.mm(left, right, out=out)
     value = _onednn(left, right)
@@ -24,7 +24,7 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def add_product_(total: Tensor, left: Tensor, right: Tensor, factor: float = 1.0) -> Tensor:
-    """total += factor * left @ right, in place."""
+    """total += factor * left @ right, (rows, columns) in place."""
     if not _wide(left, right, total):
         return total.addmm_(left, right, alpha=factor)
     rows = max(1, TOGETHER // total.shape[1])
