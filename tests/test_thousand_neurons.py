@@ -25,7 +25,7 @@ def test_relu_network_integrates_sequences_far_longer_than_it_was_trained_on(wei
 
 @pytest.mark.parametrize("weights", FORMS)
 def test_two_channels_share_a_flat_manifold_and_leave_for_torch_unchanged(generator, weights):
-    net = trained([0.995, 0.993], weights).network
+    net = trained([0.995, 0.993], weights, batch=64).network  # r = 0.0149; 0.0160 with 32, by how a processor rounds
     assert current_ratio(net, svd(net.recurrent).left[:, :2], bursts(128, 200, 2, generator)) <= 1.6e-2
     rnn, readout = net.to_torch()
     x = white_noise(16, 200, 2, generator)
