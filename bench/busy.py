@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import rni
 from bench.measuring import DECAYS, Lines, Ratio, alone, load
-from rni.threads import cores
+from rni.core.threads import cores
 
 BESIDE, THREADS, BATCHES = (0, 2, 4), (1, 2), (16, 32, 64)
 TITLE = "A busy machine"

@@ -13,7 +13,7 @@ from bench.measuring import DECAYS as RELU_DECAYS
 from bench.measuring import Lines
 from rni.analysis import relative_error, robustness
 from rni.analysis.perturbations import noisy_weights
-from rni.inputs import bursts, white_noise
+from rni.tasks.inputs import bursts, white_noise
 
 DURATION, TRAJECTORIES = 2000, 16
 SIGMOID_DECAYS = (0.8, 0.75, 0.77)

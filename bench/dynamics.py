@@ -11,7 +11,7 @@ from rni.analysis.latents import latent
 from rni.analysis.search import distinct
 from rni.analysis.stationary import FIXED
 from rni.analysis.visited import spread, visited
-from rni.exchange.vanilla import VanillaRNN
+from rni.networks.vanilla import VanillaRNN
 from rni.weights import Dense, LowRank, Weights
 
 ADAM_STEPS, ADAM_STARTS, RATE = 2000, 128, 1e-2
@@ -23,7 +23,7 @@ def normal(*shape: int) -> Tensor:
 
 def network(w: Weights, leak: float = 0.2) -> VanillaRNN:
     n = w.neurons
-    return VanillaRNN(w, normal(n, 2), rni.activation.Tanh(), torch.zeros(n).double(), leak=leak, form="current")
+    return VanillaRNN(w, normal(n, 2), rni.activations.Tanh(), torch.zeros(n).double(), leak=leak, form="current")
 
 
 def networks() -> dict[str, VanillaRNN]:

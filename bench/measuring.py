@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 import rni
-from rni.memory import text_of
+from rni.core.memory import text_of
 
 
 class Ratio(NamedTuple):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bench.measuring import AUTHORS_STEPS, Lines, Ratio, alone
 from bench.training import plain_step
-from rni.paper.figure import PROFILES
-from rni.paper.reproduce import all_figures, reproduce
+from rni.papers.figure import PROFILES
+from rni.papers.reproduce import all_figures, reproduce
 from rni.runs.engine import local
 
 

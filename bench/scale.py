@@ -10,7 +10,7 @@ import torch
 import rni
 from bench.measuring import DECAYS, Lines, Ratio, alone, memory, milliseconds, ours
 from rni.analysis import current_ratio, relative_error, svd
-from rni.inputs import bursts, white_noise
+from rni.tasks.inputs import bursts, white_noise
 
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 BATCH, STEPS = 16, 3000  # enough, with the default warm-up, for a better network than the authors' settings give

@@ -19,7 +19,7 @@ from bench.measuring import (
     ours,
     straightforward,
 )
-from rni.products import product
+from rni.core.matmul import product
 from rni.runs.execution import Result
 
 NEURONS, DURATION = 1000, 3

@@ -8,15 +8,15 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from rni.activation import ACTIVATIONS
+from rni.activations import ACTIVATIONS
 from rni.cli import app
+from rni.core.parts import Family, Part
 from rni.losses import LOSSES
-from rni.paper.reproduce import all_figures
-from rni.part import Family, Part
+from rni.papers.fanthomme2021.errata import ERRATA
+from rni.papers.reproduce import all_figures
 from rni.runs.specification import Specification
-from rni.theory import ERRATA
-from rni.vectors import VECTORS
 from rni.weights import WEIGHTS
+from rni.weights.vectors import VECTORS
 
 FAMILIES: dict[str, Family] = {
     "network.activation": ACTIVATIONS,
@@ -126,7 +126,7 @@ def errata() -> str:
     parts = [
         "# Errata of the paper",
         "Formulas and statements that do not hold as printed. Each has a test of its name that shows the corrected "
-        "form holding and the printed one failing; in Python, `rni.theory.ERRATA`.",
+        "form holding and the printed one failing; in Python, `rni.papers.fanthomme2021.errata.ERRATA`.",
     ]
     for each in ERRATA:
         place = f"## {each.id.replace('_', ' ').capitalize()}\n\n*{each.where}*"

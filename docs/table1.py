@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rni.paper.figures.table1 import ACTIVATIONS, PAPER
+from rni.papers.fanthomme2021.figures.table1 import ACTIVATIONS, PAPER
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- table1 -->", "<!-- end of table1 -->"

@@ -7,12 +7,12 @@ currents: its outputs grow as the square of the integrals. Different exponents i
 import torch
 
 from rni import Integration, Network, ProxyLoss, train
-from rni.activation import make
+from rni.activations import make
 from rni.analysis import relative_error
-from rni.inputs import bursts
+from rni.tasks.inputs import bursts
 from rni.training import Adam
-from rni.vectors import independent
 from rni.weights import Dense, random_matrix
+from rni.weights.vectors import independent
 
 
 def main(neurons: int = 300, steps: int = 800) -> dict[str, float]:

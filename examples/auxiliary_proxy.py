@@ -10,8 +10,8 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import rni
-from rni.inputs import white_noise
-from rni.transfer import Head, accuracy, context
+from rni.tasks.inputs import white_noise
+from rni.training.transfer import Head, accuracy, context
 
 TASK = rni.Integration(decays=[0.98, 0.97, 0.97])
 DURATION = 30

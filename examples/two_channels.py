@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import torch
 
 import rni
-from rni.inputs import bursts
 from rni.runs.progress import training_progress
+from rni.tasks.inputs import bursts
 
 COLOURS = ("#0072B2", "#D55E00")  # channels 1 and 2, colour-blind safe
 

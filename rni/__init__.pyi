@@ -1,19 +1,23 @@
-# The public names: what `import rni` offers, imported when it is first used.
+# The public names, for type checkers. A test compares this list with the one in `__init__.py`.
 
-from . import activation, analysis, inputs, losses, plot, task, theory, training, transfer, vectors, weights
+from . import activations, analysis, losses, theory, training, weights
 from .analysis import Analysis, FixedPoints, RecordingAnalysis, analyze, fixed_points
+from .core.errors import Diverged, InputError
 from .designs import Certificate, Design, Polished, certify, design, polish
-from .errors import Diverged, InputError
-from .exchange import NetworkFile, Recording, VanillaRNN, load, read, save
+from .files import NetworkFile, Recording, load, read, save
 from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, RangeWarning, ReLUProxyLoss
-from .network import Network
+from .networks.network import Network
+from .networks.vanilla import VanillaRNN
 from .pages import explore
 from .pages.sweep import sweep
+from .plots import plot
 from .runs.execution import run
 from .runs.specification import Specification
 from .runs.sweeping import run_all
-from .task import Integration
-from .training import train
+from .tasks import inputs
+from .tasks.integration import Integration
+from .training import train, transfer
+from .weights import vectors
 
 __version__: str
 
@@ -38,7 +42,7 @@ __all__ = [
     "RecordingAnalysis",
     "Specification",
     "VanillaRNN",
-    "activation",
+    "activations",
     "analysis",
     "analyze",
     "certify",
@@ -55,7 +59,6 @@ __all__ = [
     "run_all",
     "save",
     "sweep",
-    "task",
     "theory",
     "train",
     "training",

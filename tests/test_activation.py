@@ -3,8 +3,8 @@ import torch
 from told import mistyped, of
 
 from rni import InputError, Integration, Network, VanillaRNN, design, load, save
-from rni.activation import ACTIVATIONS, Activation, RectifiedPower, Sigmoid, make
-from rni.exchange.foreign import from_arrays, from_state_dict
+from rni.activations import ACTIVATIONS, Activation, RectifiedPower, Sigmoid, make
+from rni.files.foreign import from_arrays, from_state_dict
 from rni.weights import Dense
 
 

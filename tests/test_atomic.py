@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from rni import InputError, atomic
-from rni.atomic import remove_left_over, require_writable, require_writable_folder, write_atomically
+from rni import InputError
+from rni.core import atomic
+from rni.core.atomic import remove_left_over, require_writable, require_writable_folder, write_atomically
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_turned_axes_meet_the_outputs_condition_and_better_signs_lessen_the_curr
 @pytest.mark.parametrize("slope", [50, 100])
 def test_sigmoid_designs_do_not_get_worse_with_more_neurons_and_steeper_slopes(slope):
     """Most neurons of many stay below threshold; the others should come to it one after the other."""
-    design = rni.design(rni.Integration([0.8]), 4000, rni.activation.Sigmoid(slope, 0.1))
+    design = rni.design(rni.Integration([0.8]), 4000, rni.activations.Sigmoid(slope, 0.1))
     assert max(design.output_residuals) < 3e-3
     assert max(design.error(300)) < 0.015
     assert design.norm < 12

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import rni
-from rni.designs.bent import bent
+from rni.papers.fanthomme2021.bent import bent
 
 
 def linear_part(net, x):

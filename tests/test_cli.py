@@ -316,14 +316,14 @@ def test_ctrl_c_before_the_first_step_says_that_nothing_was_saved(rni, config, m
 
 
 def test_a_reproduction_counts_the_claims_of_the_paper_and_ours_apart(rni, monkeypatch):
-    from rni.paper.claims import Claim
-    from rni.paper.outcome import Outcome
-    from rni.paper.reproduce import all_figures
+    from rni.papers.claims import Claim
+    from rni.papers.outcome import Outcome
+    from rni.papers.reproduce import all_figures
 
     parts = {"where": "", "statement": "", "criterion": "", "expected": "", "holds": lambda value: value > 0}
     claims = [Claim(id="one", measured=1.0, **parts), Claim(id="two", measured=-1.0, origin="ours", **parts)]
     found = [Outcome(all_figures()["fig1"], [], claims=claims)]
-    monkeypatch.setattr("rni.paper.reproduce.reproduce", lambda *_: (found, "index.html"))
+    monkeypatch.setattr("rni.papers.reproduce.reproduce", lambda *_: (found, "index.html"))
     _, out, _ = rni("reproduce", "fig1", "--workers", "1")
     assert "the paper's: 1 reproduced, 0 not reproduced, 0 not tested" in out
     assert "ours: 0 reproduced, 1 not reproduced, 0 not tested" in out
@@ -344,11 +344,11 @@ def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config,
     for work in (
         "rni.runs.execution.run",
         "rni.designs.designing",
-        "rni.exchange.native.read",
-        "rni.exchange.foreign.read",
+        "rni.files.native.read",
+        "rni.files.foreign.read",
     ):
         monkeypatch.setattr(work, None)  # would be a TypeError if called
-    monkeypatch.setattr("rni.paper.reproduce.compute_all", None)
+    monkeypatch.setattr("rni.papers.reproduce.compute_all", None)
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
     (tmp_path / "file").write_text("mine")
     endings = {"analyze": ".html", "export": ".npz", "simulate": ".npy", "reproduce": ""}
@@ -373,7 +373,7 @@ def no_room(descriptor):
 
 def test_a_disk_that_fills_up_during_a_training_is_one_line_and_the_same_command_goes_on(rni, config, monkeypatch):
     """Room for the question whether there is any, and none for the network."""
-    from rni import atomic
+    from rni.core import atomic
 
     with monkeypatch.context() as full:
         full.setattr(atomic, "require_writable", lambda path: None)
@@ -438,7 +438,7 @@ def test_help_does_not_wait_for_torch():
 
 
 def test_figures_are_listed_without_torch_under_the_titles_that_they_have():
-    from rni.paper.reproduce import all_figures
+    from rni.papers.reproduce import all_figures
 
     code = (
         "import sys; from rni.cli import app\n"

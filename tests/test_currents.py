@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import rni
-from rni import activation, vectors
+from rni import activations as activation
+from rni import vectors
 from rni.designs.axes import balanced, better_signs, split, turned_axes
-from rni.designs.bent import bent
 from rni.designs.certificate import _enclosure, _homogeneous_residuals, coordinates
 from rni.designs.currents import least_norm, preferred_currents
 from rni.designs.designing import _box, _check_activation, _fresh_points, _help, _visited, residuals
@@ -26,6 +26,7 @@ from rni.designs.relu import (
     signed_strengths,
 )
 from rni.designs.smooth import RIDGE, _currents, _nodes, _right, largest_outputs, smooth_factors
+from rni.papers.fanthomme2021.bent import bent
 from rni.weights import LowRank
 
 AXES = [(1, 400, 1, 1), (3, 40, 3, 5), (3, 150, 9, 18), (3, 1000, 12, 125), (2, 24, 2, 4)]

@@ -4,10 +4,10 @@ import torch
 
 import rni
 from rni import vectors
-from rni.activation import RectifiedPower, Sigmoid
+from rni.activations import RectifiedPower, Sigmoid
+from rni.core.threads import threads
 from rni.designs.relu import nearest_nonnegative
-from rni.inputs import bursts
-from rni.threads import threads
+from rni.tasks.inputs import bursts
 
 DECAYS = (0.995, 0.993, 0.99, 0.992, 0.994)
 

@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import rni
-from rni.activation import ACTIVATIONS
+from rni.activations import ACTIVATIONS
 from rni.cli import main
 from rni.losses import LOSSES
-from rni.paper.reproduce import all_figures
-from rni.vectors import VECTORS
+from rni.papers.reproduce import all_figures
 from rni.weights import WEIGHTS
+from rni.weights.vectors import VECTORS
 from tests.dist import OF_EXTRAS, PROJECT
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -52,7 +52,7 @@ def test_every_public_name_has_an_example():
     in_module = {
         name
         for name, thing in PUBLIC.items()
-        if not is_described(thing) and name in (sys.modules[name.rpartition(".")[0]].__doc__ or "")
+        if not is_described(thing) and name.rpartition(".")[2] in (sys.modules[name.rpartition(".")[0]].__doc__ or "")
     }
     modules = {f"rni.{name}" for name in MODULES}  # their members have theirs
     assert sorted(set(PUBLIC) - own - in_module - modules) == []

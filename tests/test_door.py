@@ -16,7 +16,7 @@ import rni
 from rni.analysis.verdict import percent
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
-from rni.interrupt import held_interrupt
+from rni.core.interrupt import held_interrupt
 from rni.pages import template
 from rni.pages.analysis import _linearity
 from rni.runs.engine import _end_with, _saves, local
@@ -143,8 +143,8 @@ def test_ctrl_c_says_that_nothing_is_half_written(rni_command, net, tmp_path, mo
         raise KeyboardInterrupt
 
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
-    monkeypatch.setattr("rni.exchange.foreign.read", interrupted)
-    monkeypatch.setattr("rni.exchange.native.read", interrupted)
+    monkeypatch.setattr("rni.files.foreign.read", interrupted)
+    monkeypatch.setattr("rni.files.native.read", interrupted)
     flags = ["--inputs", "x.npy", "--out", "y.npy"] if command == "simulate" else ["--out", "page.html"]
     assert rni_command(command, net, *flags) == (130, "", "rni: interrupted; no file is left half written\n")
     assert not (tmp_path / "y.npy").exists()
@@ -154,7 +154,7 @@ def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rni.paper.reproduce.reproduce", interrupted)
+    monkeypatch.setattr("rni.papers.reproduce.reproduce", interrupted)
     code, _, err = rni_command("reproduce", "fig1", "--workers", "1", "--store", "runs")
     assert code == 130
     assert err.startswith("rni: interrupted; finished runs, and those begun as they were last saved, are kept in ")
@@ -176,7 +176,7 @@ def ended(monkeypatch):
 @pytest.fixture
 def lifeline(monkeypatch):
     """Of a worker that is no longer wanted."""
-    monkeypatch.setattr("rni.interrupt.no_longer_wanted.set", lambda: None)  # it is the whole process that is not
+    monkeypatch.setattr("rni.core.interrupt.no_longer_wanted.set", lambda: None)  # it is the whole process that is not
     theirs, ours = Pipe(duplex=False)
     ours.close()
     return theirs
@@ -227,7 +227,7 @@ def test_a_worker_that_others_end_still_saves_its_run(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_is_no_longer_wanted_saves_its_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("rni.interrupt.no_longer_wanted.is_set", lambda: True)
+    monkeypatch.setattr("rni.core.interrupt.no_longer_wanted.is_set", lambda: True)
     with pytest.raises(KeyboardInterrupt):
         run(Specification.parse(RUN), checkpoint=tmp_path / "run.checkpoint")
     assert (tmp_path / "run.checkpoint").exists()
@@ -291,7 +291,7 @@ def test_a_step_that_will_be_saved_is_waited_for_but_not_after_ctrl_c_again():
     script = """
 import select
 from rni.cli import ending
-from rni.interrupt import held_interrupt
+from rni.core.interrupt import held_interrupt
 
 ending.AT_ONCE = ending.PATIENCE = 0.01
 
@@ -403,9 +403,9 @@ def test_runs_that_look_alike_are_told_apart_by_what_differs():
 
 
 def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, monkeypatch):
-    from rni.paper.claims import Claim
-    from rni.paper.outcome import Outcome
-    from rni.paper.reproduce import all_figures
+    from rni.papers.claims import Claim
+    from rni.papers.outcome import Outcome
+    from rni.papers.reproduce import all_figures
 
     parts = {"where": "section 2", "statement": "networks integrate", "criterion": "", "holds": lambda value: False}
     claims = [
@@ -413,7 +413,7 @@ def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, m
         Claim(id="two", measured={"a": 1.0, "b": 2.0}, expected="a above b", **parts),
     ]
     found = [Outcome(all_figures()["fig1"], [], claims=claims)]
-    monkeypatch.setattr("rni.paper.reproduce.reproduce", lambda *_: (found, "index.html"))
+    monkeypatch.setattr("rni.papers.reproduce.reproduce", lambda *_: (found, "index.html"))
     *_, first, numbers, _, both, paper, ours, wrote = rni_command("reproduce", "fig1", "--workers", "1")[1].splitlines()
     assert first == "not reproduced: one, section 2: networks integrate"
     assert numbers == "    expected: at least 2; measured: 1.235"

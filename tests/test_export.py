@@ -7,10 +7,10 @@ from told import of, there
 
 import rni
 from rni import Analysis, InputError, Integration, Network, analyze, vectors
-from rni.activation import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
-from rni.exchange import foreign
-from rni.exchange.export import to_arrays, to_onnx, to_torch
-from rni.inputs import white_noise
+from rni.activations import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
+from rni.files import foreign
+from rni.files.export import to_arrays, to_onnx, to_torch
+from rni.tasks.inputs import white_noise
 from rni.weights import Dale, Dense, LowRank
 
 N = 60

@@ -7,11 +7,11 @@ from safetensors.torch import load_file
 from safetensors.torch import save as pack
 
 from rni import InputError, Network, Specification, load, save, vectors
-from rni import tensors as disk
 from rni.cli.inputs import read_inputs
-from rni.exchange import foreign, native
-from rni.inputs import white_noise
-from rni.task import Integration
+from rni.core import tensors as disk
+from rni.files import foreign, native
+from rni.tasks.inputs import white_noise
+from rni.tasks.integration import Integration
 from rni.training import Checkpoint
 from rni.training.optimizers import GradientDescent
 from rni.weights import LowRank

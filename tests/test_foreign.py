@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 import rni
-from rni import InputError, Integration, memory
-from rni.exchange import foreign, native
-from rni.exchange.recording import Recording
-from rni.exchange.vanilla import VanillaRNN
+from rni import InputError, Integration
+from rni.core import memory
+from rni.files import foreign, native
+from rni.files.recording import Recording
+from rni.networks.vanilla import VanillaRNN
 
 SUPPORTED = "allowed: one torch.nn.RNN or RNNCell, one layer, one direction, tanh or relu"
 

@@ -11,11 +11,11 @@ from told import of, there
 from torch import Tensor, nn
 
 from rni import Analysis, InputError, Network, VanillaRNN, analyze
-from rni.activation import make
+from rni.activations import make
 from rni.analysis.effective import fit_integrals
-from rni.exchange import foreign
-from rni.exchange.export import to_arrays
-from rni.exchange.vanilla import Form
+from rni.files import foreign
+from rni.files.export import to_arrays
+from rni.networks.vanilla import Form
 from rni.weights import Dense
 
 N, LEAK, DECAYS = 30, 0.2, (0.98, 0.9)

@@ -7,11 +7,11 @@ import torch
 from told import of
 
 import rni
-from rni.accuracy import relative_error
 from rni.designs.certificate import certify
-from rni.exchange import export, native
-from rni.inputs import white_noise
+from rni.files import export, native
 from rni.losses import AveragedLoss, ProxyLoss
+from rni.networks.accuracy import relative_error
+from rni.tasks.inputs import white_noise
 from rni.weights import Dense, LowRank
 
 TWO = rni.Integration([0.99, 0.95], [1.0, 2.0])

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from rni import InputError, Integration, Network, Specification, memory, run, vectors
+from rni import InputError, Integration, Network, Specification, run, vectors
 from rni.analysis import robustness
+from rni.core import memory
 from rni.weights import LowRank
 
 GB = 10**9

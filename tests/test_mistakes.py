@@ -12,8 +12,8 @@ from torch import nn
 
 import rni
 from rni.cli import main
+from rni.core.tensors import write_tensors
 from rni.pages import snapshots
-from rni.tensors import write_tensors
 from rni.training import checkpoint
 
 MISTAKES = """

@@ -4,7 +4,7 @@ from told import mistyped
 from torch import nn
 
 from rni import InputError, Integration, Network
-from rni.inputs import white_noise
+from rni.tasks.inputs import white_noise
 
 
 def test_states_follow_the_update_equation(small, generator):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import rni
-from rni.inputs import bursts
+from rni.tasks.inputs import bursts
 from rni.training.optimizers import Adam
 
 ONE = rni.Integration([0.9])
@@ -27,7 +27,7 @@ def swish(currents):
     return currents * torch.sigmoid(currents)
 
 
-class Doubled(rni.activation.Activation):
+class Doubled(rni.activations.Activation):
     name = "doubled"
 
     def forward(self, currents):
@@ -111,7 +111,7 @@ def test_inputs_of_a_wrong_shape_are_refused():
 def test_a_file_names_the_place_of_an_activation_and_imports_it_only_when_it_is_named(f, tmp_path):
     net = network(f)
     rni.save(net, tmp_path / "net.safetensors")
-    place = rni.activation.place(net.f)
+    place = rni.activations.place(net.f)
     refused = re.escape(f"activation: {place}, code from elsewhere; allowed: if you trust it, load(..., allow=[")
     with pytest.raises(rni.InputError, match=refused):
         rni.load(tmp_path / "net.safetensors")

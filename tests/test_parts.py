@@ -11,13 +11,13 @@ import torch
 from told import of
 
 from rni import InputError, Specification, load, run, save
-from rni.activation import ACTIVATIONS, Activation, ActivationPart, make
-from rni.exchange.foreign import interpret
-from rni.exchange.vanilla import VanillaRNN
+from rni.activations import ACTIVATIONS, Activation, ActivationPart, make
+from rni.core.parts import Positive
+from rni.files.foreign import interpret
 from rni.losses import LOSSES, BatchLoss, Loss, LossPart
-from rni.part import Positive
-from rni.vectors import VECTORS, Vectors, VectorsPart
+from rni.networks.vanilla import VanillaRNN
 from rni.weights import WEIGHTS, Dense, WeightsPart
+from rni.weights.vectors import VECTORS, Vectors, VectorsPart
 
 
 class Cubic(Activation):

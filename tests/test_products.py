@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from rni import Specification, products, run
-from rni.products import add_product_, product
+from rni import Specification, run
+from rni.core import matmul as products
+from rni.core.matmul import add_product_, product
 from rni.weights import Dense
 
 N = 1100  # columns: larger than what is added at a time

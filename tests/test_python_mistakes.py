@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import rni
-from rni.tensors import write_tensors
+from rni.core.tensors import write_tensors
 
 MISTAKES = """
 rni.Integration("0.9")
@@ -46,7 +46,7 @@ rni.Network(task, e, d, torch.zeros(30, 30), "ReLU")
     activation: 'ReLU'; allowed: linear, relu, sigmoid, tanh, softplus, ...; did you mean relu?
 rni.Network(task, e, d, torch.zeros(30, 30), torch.nn.ReLU)
     activation: the class ReLU itself; allowed: linear, relu, sigmoid, tanh, softplus, ...
-rni.Network(task, e, d, torch.zeros(30, 30), rni.activation.ReLU)
+rni.Network(task, e, d, torch.zeros(30, 30), rni.activations.ReLU)
     activation: the class ReLU itself; allowed: linear, relu, sigmoid, tanh, softplus, ...
 rni.Network(task, e, d, torch.zeros(30, 30), leak=0)
     leak: 0; allowed: a number above 0, up to 1
@@ -506,9 +506,9 @@ rni.weights.random_matrix(0, radius=1)
 rni.weights.random_matrix(30.5, radius=1)
     neurons: 30.5; allowed: a whole number from 1 on
 
-rni.activation.make("swish")
+rni.activations.make("swish")
     activation: 'swish'; allowed: linear, relu, sigmoid, tanh, softplus, ...
-rni.activation.Sigmoid("steep")
+rni.activations.Sigmoid("steep")
     sigmoid.slope: 'steep'; allowed: a number or (neurons,)
 
 rni.plot.outputs(x, x[:, :, :1])

@@ -5,10 +5,10 @@ import torch
 from told import of
 
 import rni
-from rni import memory
-from rni.activation import Sigmoid
-from rni.exchange.vanilla import VanillaRNN
-from rni.inputs import white_noise
+from rni.activations import Sigmoid
+from rni.core import memory
+from rni.networks.vanilla import VanillaRNN
+from rni.tasks.inputs import white_noise
 from rni.weights import Dense, LowRank
 
 X = white_noise(5, 20, 2, torch.Generator().manual_seed(1)).double()
@@ -24,7 +24,7 @@ def factored(f="relu", **options):
     generator = torch.Generator().manual_seed(0)
     left, right, u, d = torch.randn(4, 40, 2, generator=generator, dtype=torch.float64).unbind()
     w, bias, a = LowRank(left / 20, right), 0.1 * left[:, 0], torch.tensor([0.5, -0.5]).double()
-    return VanillaRNN(w, u, rni.activation.make(f), bias, d, a, **options)
+    return VanillaRNN(w, u, rni.activations.make(f), bias, d, a, **options)
 
 
 def followed(net):

@@ -4,8 +4,8 @@ import torch
 from scipy.signal import lfilter
 
 from rni import InputError, Integration
-from rni.inputs import bursts, correlated_noise, pulses, white_noise
-from rni.task import SHORT, targets_at_once
+from rni.tasks.inputs import bursts, correlated_noise, pulses, white_noise
+from rni.tasks.integration import SHORT, targets_at_once
 
 
 @pytest.mark.parametrize("duration", [1, 3, SHORT, SHORT + 1])
@@ -95,7 +95,7 @@ def test_averages_over_an_even_batch_have_less_noise(generator):
 
 def test_an_even_batch_is_finite_at_the_corner_of_the_cube(monkeypatch):
     corner = torch.tensor([[0.0, 1 - 2.0**-53]], dtype=torch.float64)
-    monkeypatch.setattr("rni.inputs.shifted_points", lambda *_: corner)
+    monkeypatch.setattr("rni.tasks.inputs.shifted_points", lambda *_: corner)
     assert white_noise(1, 2, 1, even=True).isfinite().all()
 
 

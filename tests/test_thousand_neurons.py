@@ -5,7 +5,7 @@ import torch
 
 from rni import Specification, analyze, run
 from rni.analysis import current_ratio, svd
-from rni.inputs import bursts, white_noise
+from rni.tasks.inputs import bursts, white_noise
 
 # a factored W takes the same steps as a dense one, in a third of the time
 FORMS = ["lowrank", pytest.param("dense", marks=pytest.mark.slow)]

@@ -5,9 +5,9 @@ import os
 import pytest
 import torch
 
-from rni import memory
+from rni.core import memory
+from rni.core.threads import LARGE, cores, fitting
 from rni.runs.engine import local
-from rni.threads import LARGE, cores, fitting
 
 V1 = {"proc/self/cgroup": "5:cpu,cpuacct:/job\n"}
 V2 = {"proc/self/cgroup": "0::/batch/job\n"}

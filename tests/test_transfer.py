@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from rni import InputError, Integration
-from rni.inputs import white_noise
-from rni.transfer import Head, accuracy, boundary_distance, context, fit_head, transfer
+from rni.tasks.inputs import white_noise
+from rni.training.transfer import Head, accuracy, boundary_distance, context, fit_head, transfer
 
 TASK = Integration([0.8, 0.75, 0.75])
 

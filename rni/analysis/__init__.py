@@ -1,8 +1,5 @@
 """What a trained network does and how: accuracy, spectrum, current manifold, selectivity."""
 
-from rni.accuracy import error_by_duration as error_by_duration
-from rni.accuracy import longest_duration as longest_duration
-from rni.accuracy import relative_error as relative_error
 from rni.analysis.behaviour import Dynamics as Dynamics
 from rni.analysis.behaviour import dynamics as dynamics
 from rni.analysis.dale import DaleMode as DaleMode
@@ -47,5 +44,8 @@ from rni.analysis.stationary import fixed_points as fixed_points
 from rni.analysis.summary import analyze as analyze
 from rni.analysis.verdict import Verdict as Verdict
 from rni.analysis.verdict import judge as judge
+from rni.networks.accuracy import error_by_duration as error_by_duration
+from rni.networks.accuracy import longest_duration as longest_duration
+from rni.networks.accuracy import relative_error as relative_error
 from rni.weights import SVD as SVD
 from rni.weights import svd as svd

@@ -18,8 +18,8 @@ from rni.analysis.latents import Latent, latent
 from rni.analysis.search import distinct
 from rni.analysis.stationary import FixedPoints, find
 from rni.analysis.visited import LASTING, LONGEST, SOON, bounded, settle, spread, visited
-from rni.described import Described
-from rni.exchange.vanilla import VanillaRNN
+from rni.core.described import Described
+from rni.networks.vanilla import VanillaRNN
 
 DESCRIBED = 12  # fixed points, of those that were found
 KEPT = 0.05  # of the spread of states that is left after 50 own times, if they are a memory

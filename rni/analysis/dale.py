@@ -10,7 +10,7 @@ import torch
 from scipy.special import beta
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 class DaleMode(NamedTuple):

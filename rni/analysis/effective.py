@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 from torch.nn import functional
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 SHORTEST, LONGEST = 0.2, 1e5  # time constants -1 / log(decay) that are looked at, in steps
 LAGS = 50  # past inputs that are looked at one by one

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rni.activation import Activation, make
-from rni.exchange.vanilla import VanillaRNN
-from rni.memory import in_groups
+from rni.activations import Activation, make
+from rni.core.memory import in_groups
+from rni.networks.vanilla import VanillaRNN
 from rni.weights import SVD, Weights, svd
 
 SKETCH = 64  # the largest rank that is looked for in a full matrix

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from rni.analysis.samples import require_integrals
-from rni.errors import InputError
-from rni.exchange.vanilla import VanillaRNN
-from rni.network import Network
+from rni.core.errors import InputError
+from rni.networks.network import Network
+from rni.networks.vanilla import VanillaRNN
 
 
 @torch.no_grad()

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from rni.analysis.verdict import Kind, percent
-from rni.described import Described, numbers
-from rni.exchange.vanilla import VanillaRNN
+from rni.core.described import Described, numbers
+from rni.networks.vanilla import VanillaRNN
 
 TRIALS = 64  # at least, over which what noise adds is averaged
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from rni import memory
-from rni.accuracy import error_by_duration
-from rni.described import Described
-from rni.errors import InputError
-from rni.inputs import bursts
-from rni.network import Network
-from rni.task import Integration
+from rni.core import memory
+from rni.core.described import Described
+from rni.core.errors import InputError
+from rni.networks.accuracy import error_by_duration
+from rni.networks.network import Network
+from rni.tasks.inputs import bursts
+from rni.tasks.integration import Integration
 
 LARGEST = 20_000  # noise on W fills n x n weights
 LEVELS = (0.01, 0.03, 0.1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rni.analysis.samples import require_finite
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 NAMES = ("+", "-", "shared", "null")
 

@@ -8,11 +8,11 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from rni.accuracy import error_by_duration
 from rni.analysis.effective import Fit, fit_integrals, fit_readout
 from rni.analysis.verdict import TOLERANCE, percent
-from rni.exchange.vanilla import VanillaRNN
-from rni.task import Integration
+from rni.networks.accuracy import error_by_duration
+from rni.networks.vanilla import VanillaRNN
+from rni.tasks.integration import Integration
 
 SETTLED = 10  # times that of the leak, after which a constant is constant
 REST = 200  # steps without inputs, over which outputs are at rest

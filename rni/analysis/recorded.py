@@ -7,14 +7,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rni.accuracy import error_by_duration
 from rni.analysis.coding import Coding, coding
 from rni.analysis.effective import LEADING, Fit, fit_integrals, fit_readout, halves, memory, principal, without_starts
 from rni.analysis.results import RecordingAnalysis
 from rni.analysis.samples import require_independent, require_steps, require_unit
 from rni.analysis.verdict import forgotten, judge
-from rni.errors import InputError
-from rni.exchange.recording import Recording
+from rni.core.errors import InputError
+from rni.files.recording import Recording
+from rni.networks.accuracy import error_by_duration
 
 STARTED = 0.01  # of the variance: more, and the states that trials start with are needed to explain it
 

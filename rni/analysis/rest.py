@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from rni.exchange.vanilla import VanillaRNN
+from rni.networks.vanilla import VanillaRNN
 
 LONGEST = 2000  # steps within which it should: those of the longest test
 SETTLED = 0.01  # of the way is left after half of them

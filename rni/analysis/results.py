@@ -16,9 +16,9 @@ import numpy as np
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.noisy import Noisy
 from rni.analysis.verdict import GOOD, Verdict, percent
-from rni.atomic import write_atomically
-from rni.described import Described, numbers
-from rni.errors import InputError
+from rni.core.atomic import write_atomically
+from rni.core.described import Described, numbers
+from rni.core.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,7 +181,7 @@ class Analysis(_Result):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the lines, and `plot()` below them."""
-        from rni.pages.style import described
+        from rni.plots.style import described
 
         figure, buffer = self.plot(), io.BytesIO()
         figure.savefig(buffer, format="png")

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from rni.analysis.effective import RECENT
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 def require_finite(**samples: Tensor) -> None:

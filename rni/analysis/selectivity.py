@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rni.analysis.samples import require_integrals
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 def selectivity_vectors(matrix: Tensor, directions: Tensor) -> Tensor:

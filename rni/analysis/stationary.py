@@ -10,14 +10,14 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from rni.activation import Activation
+from rni.activations import Activation
 from rni.analysis.latents import Latent, latent
 from rni.analysis.search import FEW, spaced, still_points
 from rni.analysis.visited import LASTING, STARTS, bounded, settle, spread, visited
-from rni.described import Described
-from rni.errors import InputError
-from rni.exchange.foreign import interpret
-from rni.exchange.vanilla import VanillaRNN
+from rni.core.described import Described
+from rni.core.errors import InputError
+from rni.files.foreign import interpret
+from rni.networks.vanilla import VanillaRNN
 
 Stability = Literal["attractor", "marginal point", "saddle", "repeller", "slow point"]
 

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from rni.accuracy import error_by_duration, longest_duration
-from rni.activation import Activation
+from rni.activations import Activation
 from rni.analysis.behaviour import dynamics, feedforward
 from rni.analysis.coding import Coding, coding
 from rni.analysis.effective import LEADING, RECENT, Principal, growth, halves, memory, outliers, principal
@@ -22,14 +21,15 @@ from rni.analysis.rest import from_rest
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.samples import given_inputs, require_independent, require_steps
 from rni.analysis.verdict import TOLERANCE, forgotten, judge, named, time_constant
-from rni.errors import InputError, require_whole
-from rni.exchange.foreign import Foreign, Reading, interpret
-from rni.exchange.recording import Recording
-from rni.exchange.vanilla import VanillaRNN
-from rni.inputs import bursts, white_noise
-from rni.network import Network
-from rni.task import Integration, require_integration
-from rni.tensors import stacked
+from rni.core.errors import InputError, require_whole
+from rni.core.tensors import stacked
+from rni.files.foreign import Foreign, Reading, interpret
+from rni.files.recording import Recording
+from rni.networks.accuracy import error_by_duration, longest_duration
+from rni.networks.network import Network
+from rni.networks.vanilla import VanillaRNN
+from rni.tasks.inputs import bursts, white_noise
+from rni.tasks.integration import Integration, require_integration
 from rni.weights import Dale, svd
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
@@ -90,9 +90,9 @@ def analyze(
     """Examine a network on test sequences of each kind, of 200 and of 2000 steps, or on `inputs`; or a recording.
 
     thing: a `Network`, a `torch.nn.RNN` or a module with one in it, (RNN, Linear), a state dict, a dict of arrays
-    (see `rni.exchange.foreign`). task, or decays and scales: what it should integrate, where it doesn't say itself.
+    (see `rni.files.foreign`). task, or decays and scales: what it should integrate, where it doesn't say itself.
     inputs: (batch, time, channels), of the size that the network was made for, if N(0, 1) is not. activation, reading:
-    what a state dict or arrays do not say, see `rni.exchange.foreign.Reading`.
+    what a state dict or arrays do not say, see `rni.files.foreign.Reading`.
 
     Under Dale's law one more direction counts as inside, the mode that carries the signs (section 5).
 

@@ -9,8 +9,8 @@ import torch
 from torch import Generator, Tensor
 
 from rni.analysis.latents import Latent
-from rni.exchange.vanilla import VanillaRNN
-from rni.inputs import bursts, white_noise
+from rni.networks.vanilla import VanillaRNN
+from rni.tasks.inputs import bursts, white_noise
 
 STARTS, DURATION = 64, 100  # sequences, and their steps at least
 SOON = 10  # own times: what is gone by then was forgotten

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from rni.atomic import OF_THE_SYSTEM, said
 from rni.cli import analyze, cite, design, explore, export, reproduce, runs, simulate, sweep, theory, train
 from rni.cli.ending import end_at_once
 from rni.cli.fields import WithFields
 from rni.cli.usage import Commands
-from rni.errors import Diverged, InputError
+from rni.core.atomic import OF_THE_SYSTEM, said
+from rni.core.errors import Diverged, InputError
 
 app = typer.Typer(
     cls=Commands,

@@ -11,7 +11,7 @@ from rni.cli.flags import PAGE, Force, Scales, Threads
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
 from rni.cli.specified import said_of_flags
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 KINDS = ("network", "safetensors", "state dict", "pickle", "arrays", "MATLAB file")
 
@@ -65,10 +65,10 @@ def analyze(
         require_output(context, out, PAGE, force=force, reads=[what, inputs])
 
     from rni.analysis import analyze
-    from rni.exchange.foreign import read
-    from rni.task import Integration
-    from rni.threads import fitting
-    from rni.threads import threads as running_on
+    from rni.core.threads import fitting
+    from rni.core.threads import threads as running_on
+    from rni.files.foreign import read
+    from rni.tasks.integration import Integration
 
     reading: Any = {"leak": leak, "form": form, "reads": reads, "dt": dt, "tau": tau, "noise": noise}
     given = read(what, activation, **reading, names=_pairs(names) if names is not None else None)
@@ -92,12 +92,12 @@ def analyze(
         print(f"wrote {out}", file=sys.stderr if json else sys.stdout)
     if disturbed:
         from rni.analysis import robustness
-        from rni.exchange import native
+        from rni.files import native
 
         print(robustness(native.load(what)), file=sys.stderr if json else sys.stdout)
     if exact:
         from rni.designs import polish
-        from rni.exchange import native
+        from rni.files import native
 
         print(f"next to it, an exact integrator:\n{polish(native.load(what))}", file=sys.stderr if json else sys.stdout)
 

@@ -9,7 +9,7 @@ from rni.cli.files import require_network, require_output
 from rni.cli.flags import NETWORK, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.lists import numbers
 from rni.cli.specified import said_of_flags, without_training
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 def design(
@@ -41,7 +41,7 @@ def design(
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
-    from rni.activation import HOMOGENEOUS
+    from rni.activations import HOMOGENEOUS
     from rni.runs.specification import Specification
 
     with said_of_flags():
@@ -55,7 +55,7 @@ def design(
         require_output(context, out, NETWORK, force=force)
 
         from rni.designs import design
-        from rni.exchange import native
+        from rni.files import native
 
         net = specification.build()
         vectors = {"encoders": net.encoders, "decoders": net.decoders}
@@ -67,7 +67,7 @@ def design(
 
 def _polish(path: Path, out: Path) -> None:
     from rni.designs import polish
-    from rni.exchange import native
+    from rni.files import native
 
     net, specification, _ = native.read(path)
     result = polish(net)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-from rni.interrupt import at_hand
+from rni.core.interrupt import at_hand
 
 AT_ONCE, PATIENCE = 0.5, 1.5  # seconds from Ctrl-C to a word about it, and to the end, whatever is computed then
 

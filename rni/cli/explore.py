@@ -9,11 +9,11 @@ import typer
 from rni.cli.files import require_ending, require_network, require_output
 from rni.cli.flags import PAGE, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.specified import said_of_flags, without_training
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rni.exchange.native import NetworkFile
-    from rni.network import Network
+    from rni.files.native import NetworkFile
+    from rni.networks.network import Network
     from rni.pages.snapshots import Snapshot
 
 
@@ -63,7 +63,7 @@ def _designed(decays: str | None, scales: str | None, neurons: int, activation: 
 
 def _with_snapshots(path: Path) -> "tuple[NetworkFile, list[Snapshot]]":
     """A network file, and the snapshots of the same training that stand beside it."""
-    from rni.exchange import native
+    from rni.files import native
     from rni.pages.snapshots import beside, read
     from rni.runs.specification import Specification
 

@@ -7,7 +7,7 @@ import typer
 
 from rni.cli.files import require_ending, require_network, require_output
 from rni.cli.flags import Force, NetworkFile
-from rni.errors import InputError, nearest
+from rni.core.errors import InputError, did_you_mean
 
 ENDINGS = {"torch": (".pt", ".safetensors"), "onnx": (".onnx",), "arrays": (".npz",)}
 
@@ -26,14 +26,14 @@ def export(
     arrays: numpy's .npz.
     """
     if to not in ENDINGS:
-        raise InputError(f"--to: {to!r}; allowed: {', '.join(ENDINGS)}{nearest(to, ENDINGS)}")
+        raise InputError(f"--to: {to!r}; allowed: {', '.join(ENDINGS)}{did_you_mean(to, ENDINGS)}")
     out = out or network.with_suffix(ENDINGS[to][0])
     require_network(network)
     require_ending(out, ENDINGS[to])
     require_output(context, out, ENDINGS[to], force=force, reads=[network])
 
-    from rni.exchange import native
-    from rni.exchange.export import to_arrays, to_onnx, to_torch
+    from rni.files import native
+    from rni.files.export import to_arrays, to_onnx, to_torch
 
     {"torch": to_torch, "onnx": to_onnx, "arrays": to_arrays}[to](native.load(network), out)
     print(f"wrote {out}")

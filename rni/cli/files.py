@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 
-from rni.atomic import require_writable
 from rni.cli.flags import given
-from rni.errors import InputError
-from rni.kinds import called, kind
+from rni.core.atomic import require_writable
+from rni.core.errors import InputError
+from rni.core.file_type import called, kind
 
 TAKEN = {  # by which command
     "network": "rni analyze",

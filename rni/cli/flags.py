@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 NetworkFile = Annotated[Path, typer.Argument(metavar="NET.safetensors", help="A network file.")]
 Neurons = Annotated[int, typer.Option(help="How many, of a designed network.")]

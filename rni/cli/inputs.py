@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rni.cli.files import require_kind
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,7 +14,7 @@ def read_inputs(path: Path, channels: int) -> "Tensor":
     """Finite numbers, (batch, time, channels) or (time, channels)."""
     import numpy as np
 
-    from rni.tensors import real, require_file
+    from rni.core.tensors import real, require_file
 
     require_file(path)
     require_kind(path, ["array"], "an array, X.npy, as numpy.save writes it")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 def numbers(flag: str, text: str) -> list[float]:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rni.atomic import require_writable_folder
 from rni.cli.flags import Scheduler, Store, Workers, require_one_engine, saying_what_is_kept
-from rni.errors import InputError, nearest
+from rni.core.atomic import require_writable_folder
+from rni.core.errors import InputError, did_you_mean
 
 
 def reproduce(
@@ -26,25 +26,25 @@ def reproduce(
 
     Finished runs are kept: a killed reproduction goes on where it was.
     """
-    from rni.paper.listing import chosen_ids, titles
+    from rni.papers.listing import chosen_ids, titles
 
     if list_:
         for name, title in titles().items():
             print(f"{name:<8} {title}")
         return
-    from rni.paper.profile import PROFILES
+    from rni.papers.profile import PROFILES
 
     chosen_ids(ids or [])  # refused before torch is imported, as all of these are
     if profile not in PROFILES:
-        raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}{nearest(profile, PROFILES)}")
+        raise InputError(f"--profile: {profile!r}; allowed: {', '.join(PROFILES)}{did_you_mean(profile, PROFILES)}")
     require_one_engine(workers, scheduler)
     require_writable_folder(out)
 
     from rni.runs.engine import cluster, local
 
     with cluster(scheduler) if scheduler else local(workers).start() as executor, saying_what_is_kept(store):
-        from rni.paper.claims import tally
-        from rni.paper.reproduce import chosen_figures, reproduce
+        from rni.papers.claims import tally
+        from rni.papers.reproduce import chosen_figures, reproduce
 
         outcomes, page = reproduce(chosen_figures(ids or []), PROFILES[profile], out, executor, store)
     for outcome in outcomes:

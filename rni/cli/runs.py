@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rni.cli.flags import Store
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 if TYPE_CHECKING:
     from rni.runs import store as runs

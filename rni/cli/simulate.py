@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rni.atomic import write_atomically
 from rni.cli.files import require_network, require_output
 from rni.cli.flags import Force, NetworkFile
 from rni.cli.inputs import read_inputs
-from rni.errors import InputError
+from rni.core.atomic import write_atomically
+from rni.core.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,7 @@ def simulate(
     import numpy as np
     import torch
 
-    from rni.exchange import native
+    from rni.files import native
 
     net, specification, _ = native.read(network)
     x = read_inputs(inputs, net.channels)
@@ -51,7 +51,7 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
     """Say it where a network that was trained for some integrals is to make others."""
     import warnings
 
-    from rni.activation import HOMOGENEOUS
+    from rni.activations import HOMOGENEOUS
     from rni.losses import ProxyLoss
     from rni.runs.specification import Specification
 

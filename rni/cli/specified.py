@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rni.cli.lists import numbers, value
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 FLAGS = "decays|scales|bounds|neurons|activation|leak|seed"
 PLACE = re.compile(rf"^(Integration\.|(task|network|training)\.(loss\.)?)?(?=({FLAGS})\b)")

@@ -8,7 +8,7 @@ import typer
 
 from rni.cli.files import require_kind
 from rni.cli.flags import Scheduler, Store, Workers, require_one_engine, saying_what_is_kept
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 Fields = Annotated[list[str] | None, typer.Option(metavar="FIELD=VALUES", help="A field's values; again for others.")]
 
@@ -38,7 +38,7 @@ def sweep(
 
     Finished runs are kept: a killed sweep goes on where it was.
     """
-    from rni.atomic import require_writable_folder
+    from rni.core.atomic import require_writable_folder
     from rni.pages.template import require_own
     from rni.runs.sweep import MOST, planned
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rni.cli.files import require_network
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 def theory(
@@ -44,7 +44,7 @@ def theory(
     import numpy as np
 
     from rni.theory import advise, plane
-    from rni.training.limit import STEPS, settling_rate
+    from rni.training.stability import STEPS, settling_rate
 
     space = plane(encoder_norm, decoder_norm, overlap)
     advice = advise(space, decay, scale, duration)
@@ -84,7 +84,7 @@ def _show_capacity(neurons: int | None, channels: int | None) -> None:
 
 
 def _show_conditions(path: Path) -> None:
-    from rni.exchange import native
+    from rni.files import native
     from rni.theory import is_generalizing_integrator, shortest_guaranteed_duration
 
     net = native.load(path)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rni.atomic import require_writable
 from rni.cli.files import require_kind, require_output
 from rni.cli.flags import NETWORK, Force
 from rni.cli.lists import value
-from rni.errors import Diverged, InputError
+from rni.core.atomic import require_writable
+from rni.core.errors import Diverged, InputError
 
 if TYPE_CHECKING:
     from rni.runs.execution import Result
@@ -42,7 +42,7 @@ def train(
 
     from rni.analysis import analyze
     from rni.analysis.dale import obstacle
-    from rni.exchange import native
+    from rni.files import native
     from rni.pages.snapshots import Snapshots, beside
     from rni.runs.execution import run
     from rni.runs.progress import training_progress
@@ -82,7 +82,7 @@ def train(
 
 def _advice(result: "Result") -> str:
     """For a network that does not integrate."""
-    from rni.activation import HOMOGENEOUS
+    from rni.activations import HOMOGENEOUS
     from rni.designs.smooth import largest_outputs
 
     net, losses = result.network, result.losses

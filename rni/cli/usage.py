@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from rni.cli.lists import are_numbers, joined
-from rni.errors import InputError, in_words, nearest
+from rni.core.errors import InputError, did_you_mean, in_words
 
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
@@ -55,14 +55,16 @@ def _said(error: Any) -> str:
         return f"{name}:{value}; allowed: {in_words(wrong['msg'])}"
     if option is not None and message.startswith("No such option"):
         known = [name.removeprefix("--") for each in command.params for name in each.opts if name.startswith("--")]
-        likely = nearest(option.removeprefix("--"), known).replace("mean ", "mean --")
+        likely = did_you_mean(option.removeprefix("--"), known).replace("mean ", "mean --")
         return f"{option}: no such option; allowed: {', '.join(f'--{name}' for name in known)}{likely}"
     if option is not None:
         takes = "does not take" not in message
         return f"{option}: {'no' if takes else 'a'} value; allowed: {option}{' VALUE' if takes else ', alone'}"
     if message.startswith("No such command"):
         name, known = message.split("'")[1], list(command.commands) if command else []
-        return f"{name}: no such command; allowed: {', '.join(known)}{nearest(name, known) or f'; see {path} --help'}"
+        return (
+            f"{name}: no such command; allowed: {', '.join(known)}{did_you_mean(name, known) or f'; see {path} --help'}"
+        )
     if message.startswith("Got unexpected extra"):
         extra = message.partition(" (")[2].removesuffix(")")
         likely = are_numbers(extra) and any("--decays" in each.opts for each in command.params)

@@ -30,10 +30,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rni.activation import HOMOGENEOUS
+from rni.activations import HOMOGENEOUS
+from rni.core.errors import InputError
 from rni.designs.extremes import box_points, linear_maxima, relu_maxima, searched_maxima
-from rni.errors import InputError
-from rni.network import Network, require_network
+from rni.networks.network import Network, require_network
 from rni.weights import svd
 
 RANK_TOLERANCE = 1e-9
@@ -54,7 +54,7 @@ class Certificate:
     homogeneous. Bounds are infinite where nothing is known, for the reason that `obstacle` gives, which does not mean
     that the network fails.
 
-    >>> sigmoid = rni.activation.make("sigmoid", slope=50, threshold=0.1)
+    >>> sigmoid = rni.activations.make("sigmoid", slope=50, threshold=0.1)
     >>> net = rni.design(rni.Integration(0.8), neurons=300, activation=sigmoid).network
     >>> certificate = rni.certify(net)
     >>> certificate.rigorous, certificate.bounds[0] < 0.5  # estimated, for inputs up to 1

@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 
 from rni import vectors
-from rni.accuracy import relative_error
-from rni.activation import Activation, make
-from rni.described import Described, numbers
+from rni.activations import Activation, make
+from rni.core.described import Described, numbers
+from rni.core.errors import InputError
+from rni.core.rng import stream
+from rni.core.threads import threads
 from rni.designs.certificate import certify
 from rni.designs.exact import exact_factors, linear_factors
 from rni.designs.relu import relu_factors
 from rni.designs.smooth import largest_outputs, smooth_factors
-from rni.errors import InputError
-from rni.inputs import bursts, white_noise
 from rni.losses.proxy import largest_coordinates
-from rni.network import Network
-from rni.streams import stream
-from rni.task import Integration, require_integration
-from rni.threads import threads
+from rni.networks.accuracy import relative_error
+from rni.networks.network import Network
+from rni.tasks.inputs import bursts, white_noise
+from rni.tasks.integration import Integration, require_integration
 from rni.weights import LowRank, svd
 
 MARGIN = 1.05  # the box of integrals is a little larger than what inputs up to 1 reach: errors push beyond it
@@ -112,7 +112,7 @@ def design(
     >>> rni.design(rni.Integration([0.99, 0.9]), neurons=5)
     Traceback (most recent call last):
         ...
-    rni.errors.InputError: neurons: no exact solution found for 5 of them; allowed: more neurons, ...
+    rni.core.errors.InputError: neurons: no exact solution found for 5 of them; allowed: more neurons, ...
     """
     begun = time.perf_counter()
     require_integration(task)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
+from rni.core.errors import InputError
 from rni.designs.currents import TOLERANCE, least_norm, preferred_currents
-from rni.errors import InputError
-from rni.task import Integration
+from rni.tasks.integration import Integration
 
 Solver = Callable[[Tensor, Tensor, Tensor, Generator], tuple[Tensor, Tensor]]
 

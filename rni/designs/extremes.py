@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rni import streams
+from rni.core import rng as streams
 
 Maxima = Tensor
 NEIGHBOURS = 2e-6

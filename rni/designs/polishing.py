@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rni.accuracy import relative_error
-from rni.activation import HOMOGENEOUS
-from rni.described import Described, numbers
+from rni.activations import HOMOGENEOUS
+from rni.core.described import Described, numbers
+from rni.core.errors import InputError
+from rni.core.rng import stream
 from rni.designs.certificate import MARGIN, Certificate, certify
 from rni.designs.currents import least_norm
 from rni.designs.relu import currents_on_axes, right_conditions
-from rni.errors import InputError
-from rni.inputs import white_noise
-from rni.network import Network, require_network
-from rni.streams import stream
+from rni.networks.accuracy import relative_error
+from rni.networks.network import Network, require_network
+from rni.tasks.inputs import white_noise
 from rni.theory.capacity import least_neurons
 from rni.weights import LowRank
 

@@ -15,9 +15,9 @@ import torch
 from scipy.optimize import linprog
 from torch import Generator, Tensor
 
+from rni.core.errors import InputError
 from rni.designs.axes import balanced, better_signs, split, turned_axes
 from rni.designs.currents import TOLERANCE, least_norm, preferred_currents
-from rni.errors import InputError
 from rni.theory.capacity import least_neurons
 
 DRAWS = 16  # where the best signs make the conditions on M depend on each other, any others do

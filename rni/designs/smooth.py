@@ -15,9 +15,9 @@ import copy
 import torch
 from torch import Tensor
 
-from rni.activation import Activation
-from rni.errors import InputError
-from rni.task import Integration
+from rni.activations import Activation
+from rni.core.errors import InputError
+from rni.tasks.integration import Integration
 
 NODES = 80
 STEPS = 100

@@ -10,13 +10,13 @@ from pydantic import Field
 from scipy.linalg import eigvalsh, toeplitz
 from torch import Generator, Tensor
 
-from rni import memory
-from rni.errors import InputError, require_whole
+from rni.core import memory
+from rni.core.errors import InputError, require_whole
+from rni.core.parts import Numbers, require
 from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
 from rni.losses.gradient import Gradient, Trained, require_task, trained_parts
-from rni.network import Network
-from rni.part import Numbers, require
-from rni.task import Integration, require_integration
+from rni.networks.network import Network
+from rni.tasks.integration import Integration, require_integration
 from rni.theory.moments import input_correlation, moments, target_moments
 
 

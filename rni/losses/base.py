@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from rni.errors import InputError
+from rni.core.errors import InputError
+from rni.core.parts import Choice, Family
 from rni.losses.gradient import Gradient, Trained, trained_parts
-from rni.network import Network, require_network
-from rni.part import Choice, Family
-from rni.task import Integration
+from rni.networks.network import Network, require_network
+from rni.tasks.integration import Integration
 
 Schedule = Literal["constant", "warmup", "cosine"]
 Sampling = Literal["even", "independent"]  # quasi-random, which has less noise, or each sample for itself

@@ -9,14 +9,14 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from rni import memory
-from rni.errors import InputError, found, require_one_of, require_whole
-from rni.inputs import correlated_noise, white_noise
+from rni.core import memory
+from rni.core.errors import InputError, found, require_one_of, require_whole
 from rni.losses.averaged import AveragedLoss, SequenceLoss, SequencePart
 from rni.losses.base import LOSSES, Loss, Sampling
 from rni.losses.gradient import Gradient, Trained, own_inputs, require_takes, require_task, trained_parts
-from rni.network import Network
-from rni.task import Integration, require_integration, targets_at_once
+from rni.networks.network import Network
+from rni.tasks.inputs import correlated_noise, white_noise
+from rni.tasks.integration import Integration, require_integration, targets_at_once
 from rni.theory.moments import full_covariance
 
 BATCH = 32

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rni.errors import InputError, found, require_one_of
-from rni.network import Network
-from rni.products import product
-from rni.task import Integration
+from rni.core.errors import InputError, found, require_one_of
+from rni.core.matmul import product
+from rni.networks.network import Network
+from rni.tasks.integration import Integration
 
 Trained = Literal["recurrent", "recurrent+decoders", "decoders", "all"]
 PARTS: dict[Trained, tuple[str, ...]] = {

@@ -7,9 +7,9 @@ Where $f(-\nu) = \sigma f(\nu) + a\nu + b$, as for ReLU ($\sigma, a, b = 1, -1, 
 import torch
 from torch import Tensor
 
-from rni.activation import Mirror
+from rni.activations import Mirror
 from rni.losses.gradient import Gradient, Trained, trained_parts
-from rni.network import Network
+from rni.networks.network import Network
 
 
 def is_mirrored(z: Tensor) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.losses.base import Loss
 from rni.losses.gradient import require_takes
-from rni.network import Network
+from rni.networks.network import Network
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from rni import memory
-from rni.errors import InputError, require_one_of, require_whole
+from rni.core import memory
+from rni.core.errors import InputError, require_one_of, require_whole
+from rni.core.parts import Numbers, require
+from rni.core.rng import folded_points, points, shifted_points
 from rni.losses.base import LOSSES, Loss, LossPart, Sampling, largest_scale
 from rni.losses.gradient import Gradient, Trained, own_inputs, require_task, trained_parts
 from rni.losses.mirrored import is_mirrored, mirrored_gradient
-from rni.network import Network
-from rni.part import Numbers, require
-from rni.streams import folded_points, points, shifted_points
-from rni.task import Integration, require_integration
+from rni.networks.network import Network
+from rni.tasks.integration import Integration, require_integration
 
 POINTS = 64
 PointSampling = Sampling | Literal["folded"]

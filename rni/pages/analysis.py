@@ -18,9 +18,9 @@ from rni.analysis.noisy import Noisy
 from rni.analysis.results import Analysis, RecordingAnalysis
 from rni.analysis.stationary import Point
 from rni.analysis.verdict import GOOD, TOLERANCE, percent
-from rni.atomic import write_atomically
-from rni.pages.style import CHANNELS, TARGET, described, legend, panels
+from rni.core.atomic import write_atomically
 from rni.pages.template import number, template
+from rni.plots.style import CHANNELS, TARGET, described, legend, panels
 
 POINTS = 3000  # at most, in a scatter plot
 TINY = 1e-300  # so that nothing is divided by 0

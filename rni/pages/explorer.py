@@ -16,14 +16,14 @@ from jinja2 import Environment, PackageLoader
 from torch import Tensor
 
 from rni import __version__
-from rni.activation import ACTIVATIONS, HOMOGENEOUS
+from rni.activations import ACTIVATIONS, HOMOGENEOUS
 from rni.analysis.manifold import current_coordinates
-from rni.atomic import write_atomically
-from rni.errors import InputError, path_of
-from rni.inputs import bursts, white_noise
-from rni.network import Network, require_network
+from rni.core.atomic import write_atomically
+from rni.core.errors import InputError, path_of
+from rni.networks.network import Network, require_network
 from rni.pages.snapshots import Snapshot
 from rni.pages.template import sha256
+from rni.tasks.inputs import bursts, white_noise
 from rni.weights import SVD, Dale, LowRank, Weights, svd
 
 EXACT = 1e-6  # of sigma_1: what the modes below it do to the outputs is far below 1e-5

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
-from rni.network import Network
-from rni.tensors import read_tensors, write_tensors
+from rni.core.errors import InputError
+from rni.core.tensors import read_tensors, write_tensors
+from rni.networks.network import Network
 from rni.weights import SVD, Weights, svd
 
 FORMAT = "rni-snapshots/1"

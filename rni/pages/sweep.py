@@ -14,9 +14,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Drawing
 
 from rni import __version__
-from rni.atomic import require_writable_folder, write_atomically
-from rni.pages.style import CHANNELS, SEQUENTIAL, colours, legend, panels
+from rni.core.atomic import require_writable_folder, write_atomically
 from rni.pages.template import number, template
+from rni.plots.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.runs.specification import Specification
 from rni.runs.sweep import MOST, Sweep, planned
 from rni.runs.sweeping import carry_out, executor_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, Template
 from markupsafe import Markup
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 MARK = b'<meta name="generator" content="rni">'  # of every page
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

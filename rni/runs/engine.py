@@ -20,12 +20,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from rni.atomic import said
-from rni.errors import Diverged, InputError, require_whole
-from rni.interrupt import no_longer_wanted
+from rni.core.atomic import said
+from rni.core.errors import Diverged, InputError, require_whole
+from rni.core.interrupt import no_longer_wanted
+from rni.core.threads import cores
 from rni.runs.progress import remove_stale, reported, require_sign, signed, statuses
 from rni.runs.store import Store
-from rni.threads import cores
 
 if TYPE_CHECKING:
     from rni.runs.specification import Specification

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rni.core.threads import threads
 from rni.designs import design
 from rni.losses import AveragedLoss, Loss, ReLUProxyLoss
-from rni.network import Network
+from rni.networks.network import Network
 from rni.runs.specification import Specification, require_specification
-from rni.threads import threads
 from rni.training import Checkpoint, kept_step, train_reduced, train_two_points
 from rni.training import train as descend
 from rni.training.descent import Callback

@@ -24,12 +24,12 @@ import numpy as np
 from torch import Tensor
 
 from rni.analysis import Analysis, analyze
+from rni.core.errors import Diverged, InputError, did_you_mean
+from rni.core.threads import threads
 from rni.designs import certify
-from rni.errors import Diverged, InputError, nearest
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 from rni.runs.store import Store
-from rni.threads import threads
 from rni.training.descent import Callback
 
 Watching = Callable[[Specification], AbstractContextManager[Callback]]
@@ -120,7 +120,7 @@ def _source(name: str) -> Source:
         function, version = _imported(name)
         return Source(f"{name} {version}" if version else None, lambda run: function(run.network))
     known = ", ".join([*OF_RUN, "steps@LOSS", *OF_ANALYSIS])
-    raise InputError(f"measure: {name!r}; allowed: {known}, or MODULE:FUNCTION{nearest(name, known.split(', '))}")
+    raise InputError(f"measure: {name!r}; allowed: {known}, or MODULE:FUNCTION{did_you_mean(name, known.split(', '))}")
 
 
 def _imported(name: str) -> tuple[Callable[[Any], Any], str]:

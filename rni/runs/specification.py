@@ -11,18 +11,18 @@ import torch
 from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from torch import Generator
 
-from rni.activation import ACTIVATIONS, ActivationPart
-from rni.errors import InputError, nearest, path_of, require_is
+from rni.activations import ACTIVATIONS, ActivationPart
+from rni.core.errors import InputError, did_you_mean, path_of, require_is
+from rni.core.parts import Numbers, Part, Positive, require, shown
+from rni.core.rng import stream
+from rni.core.threads import threads
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
-from rni.network import Network
-from rni.part import Numbers, Part, Positive, require, shown
+from rni.networks.network import Network
 from rni.runs.label import label
-from rni.streams import stream
-from rni.task import Integration
-from rni.threads import threads
+from rni.tasks.integration import Integration
 from rni.training.best import Keep
-from rni.vectors import VECTORS, VectorsPart
 from rni.weights import WEIGHTS, Weights, WeightsPart
+from rni.weights.vectors import VECTORS, VectorsPart
 
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
@@ -108,7 +108,7 @@ class Specification(Part):
     >>> rni.Specification.parse({"task": {"decays": [0.9]}, "network": {"neuron": 30}})
     Traceback (most recent call last):
         ...
-    rni.errors.InputError: network.neuron: no such field; allowed: neurons, activation, ...
+    rni.core.errors.InputError: network.neuron: no such field; allowed: neurons, activation, ...
     """
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -267,7 +267,7 @@ def place(name: str) -> tuple[str, ...]:
         if not rest and section in names:
             return (known, section) if known else (section,)
     known = [field for names in fields().values() for field in names]
-    likely = nearest(name.rpartition(".")[2], known) or nearest(section, fields())
+    likely = did_you_mean(name.rpartition(".")[2], known) or did_you_mean(section, fields())
     raise InputError(f"{name}: no such field; allowed: {', '.join(known)}{likely}")
 
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
-from rni.atomic import me, remove_left_over, require_folder, said, write_quickly
-from rni.errors import Diverged, InputError
-from rni.interrupt import held_interrupt
+from rni.core.atomic import me, remove_left_over, require_folder, said, write_quickly
+from rni.core.errors import Diverged, InputError
+from rni.core.interrupt import held_interrupt
 from rni.runs.label import label
 
 try:
@@ -149,7 +149,7 @@ class Store:
         if [hashlib.sha256(content).hexdigest()] != expected:
             raise InputError(f"{path}: differs from its checksum; allowed: the file as it was written")
 
-        from rni.exchange import native
+        from rni.files import native
         from rni.runs.execution import Result
 
         file = native.read(path)
@@ -225,7 +225,7 @@ def _write(path: Path, result: "Result") -> "Result":
     The checksum comes first: once the network is there, everything is. What can't be read back is not stored. Where the
     machine goes down before the checksum is on its disk, it differs, and the run is computed again.
     """
-    from rni.exchange import native
+    from rni.files import native
     from rni.runs.execution import Result
 
     whole = path.with_name(f".{path.name}.{me()}.part")

@@ -21,9 +21,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from rni.activation import HOMOGENEOUS
-from rni.errors import InputError
-from rni.part import Part, require, shown
+from rni.activations import HOMOGENEOUS
+from rni.core.errors import InputError
+from rni.core.parts import Part, require, shown
 from rni.runs.condition import Condition, conditions, value
 from rni.runs.specification import Specification, override, place, read_toml
 

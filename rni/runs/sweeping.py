@@ -6,8 +6,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from rni.atomic import require_writable_folder
-from rni.errors import InputError
+from rni.core.atomic import require_writable_folder
+from rni.core.errors import InputError
 from rni.runs.condition import Condition
 from rni.runs.engine import Here, cluster, compute_all, local
 from rni.runs.execution import Result

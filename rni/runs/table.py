@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rni.atomic import write_atomically
+from rni.core.atomic import write_atomically
 from rni.runs.specification import Specification
 
 AT_END = ("key", "failure")

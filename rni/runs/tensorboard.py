@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.runs.specification import Specification
 from rni.training.descent import Callback
 

@@ -2,9 +2,6 @@
 the ReLU proxy loss.
 
 The moments themselves are in `rni.theory.moments`, a name that a function of this list would hide.
-
->>> rni.theory.ERRATA[0].id
-'order_of_vectors'
 """
 
 from rni.theory.averaged import LinearProblem as LinearProblem
@@ -36,8 +33,6 @@ from rni.theory.convergence import recipe_cosine as recipe_cosine
 from rni.theory.duration import LinearNetwork as LinearNetwork
 from rni.theory.duration import short_sighted_network as short_sighted_network
 from rni.theory.duration import shortest_guaranteed_duration as shortest_guaranteed_duration
-from rni.theory.errata import ERRATA as ERRATA
-from rni.theory.errata import Erratum as Erratum
 from rni.theory.manifolds import Plane as Plane
 from rni.theory.manifolds import beta_of_scale as beta_of_scale
 from rni.theory.manifolds import g_1 as g_1

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 
 def matrix(array: Any, name: str = "array") -> Tensor:

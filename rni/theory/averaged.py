@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import matrix, per_channel, square, vector_pair
 from rni.theory.moments import input_correlation, krylov, target_moments
 

@@ -10,7 +10,7 @@ from math import comb
 
 import numpy as np
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 
 LEAST: dict[tuple[str, str], Callable[[int], int]] = {
     ("relu", "given"): lambda channels: max(channels * (channels + 1), 3 * channels),

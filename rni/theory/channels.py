@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import columns, per_channel, vector_pair
 
 

@@ -16,7 +16,7 @@ from scipy.linalg import eig, get_lapack_funcs, matrix_balance, schur, solve_syl
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import per_channel, precision, square, vector_pair
 
 # Rounding splits an eigenvalue of a Jordan block of size 3 by about eps^(1/3).

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import matrix
 from rni.theory.averaged import LinearProblem, linear_problem, moment_jacobian
 from rni.theory.manifolds import Plane, rank_one, singular_angles

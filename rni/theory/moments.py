@@ -7,7 +7,7 @@ Arrays, here and in the rest of the theory: recurrent weights W (neurons, neuron
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import matrix, whole
 
 

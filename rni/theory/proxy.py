@@ -20,7 +20,7 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import columns, square
 
 SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # z, one a row

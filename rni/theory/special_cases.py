@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.theory._arrays import whole
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rni.network import Network
+from rni.networks.network import Network
 
 Keep = Literal["best"]
 LOWER = 0.75  # of the loss of the last copy; the authors' program has the same

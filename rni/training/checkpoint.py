@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from torch import Generator, Tensor
 
-from rni.errors import InputError
-from rni.network import Network
-from rni.tensors import read_tensors, write_tensors
+from rni.core.errors import InputError
+from rni.core.tensors import read_tensors, write_tensors
+from rni.networks.network import Network
 from rni.training.best import Best
 from rni.training.optimizers import Optimizer
 

@@ -10,13 +10,13 @@ from typing import Any, get_args
 import torch
 from torch import Generator, Tensor
 
-from rni.activation import Activation
-from rni.errors import Diverged, InputError, found, require_is, require_one_of, require_whole
-from rni.interrupt import held_interrupt
+from rni.activations import Activation
+from rni.core.errors import Diverged, InputError, found, require_is, require_one_of, require_whole
+from rni.core.interrupt import held_interrupt
+from rni.core.rng import require_generator
 from rni.losses import Gradient, Loss, OwnLoss, Schedule, Trained
 from rni.losses.gradient import trained_parts
-from rni.network import Network, require_network
-from rni.streams import require_generator
+from rni.networks.network import Network, require_network
 from rni.training.best import Best, Keep
 from rni.training.checkpoint import Checkpoint
 from rni.training.optimizers import Optimizer, Torch, make

@@ -6,9 +6,9 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.losses import Gradient, Loss, Schedule
-from rni.network import Network
+from rni.networks.network import Network
 
 
 @runtime_checkable

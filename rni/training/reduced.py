@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.losses import AveragedLoss, Schedule
-from rni.network import Network
+from rni.networks.network import Network
 from rni.theory.subspace import null_basis
 from rni.training.checkpoint import Checkpoint
 from rni.training.descent import STEPS, Callback, check_options, rate_and_schedule, train

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from rni.errors import InputError
+from rni.core.errors import InputError
 from rni.losses import Gradient, ReLUProxyLoss, Trained
 from rni.losses.gradient import require_task
-from rni.network import Network
+from rni.networks.network import Network
 from rni.training.descent import train
 from rni.training.optimizers import GradientDescent
 from rni.weights import Dense, LowRank, Weights

@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Generator, Tensor, nn
 
-from rni.errors import InputError, found
-from rni.part import Choice, Family
+from rni.core.errors import InputError, found
+from rni.core.parts import Choice, Family
 
 
 class Weights(nn.Module, ABC):

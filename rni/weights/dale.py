@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from rni.errors import InputError, require_is
+from rni.core.errors import InputError, require_is
 from rni.weights.base import WEIGHTS, Weights
 from rni.weights.dense import Dense, FullPart, random_matrix
 

@@ -7,10 +7,10 @@ from typing import Self
 import torch
 from torch import Generator, Tensor, nn
 
-from rni import memory
-from rni.errors import InputError, require_whole
-from rni.products import add_product_, product
-from rni.streams import require_generator
+from rni.core import memory
+from rni.core.errors import InputError, require_whole
+from rni.core.matmul import add_product_, product
+from rni.core.rng import require_generator
 from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 
 

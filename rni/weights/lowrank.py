@@ -7,9 +7,9 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor, nn
 
-from rni import memory
-from rni.errors import InputError
-from rni.part import require
+from rni.core import memory
+from rni.core.errors import InputError
+from rni.core.parts import require
 from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
 
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from rni import Integration, Network, VanillaRNN, analyze, vectors
-from rni.activation import Tanh
+from rni.activations import Tanh
 from rni.analysis import current_ratio, null_ratio, relative_error, svd
-from rni.exchange.vanilla import Form
-from rni.inputs import white_noise
+from rni.networks.vanilla import Form
+from rni.tasks.inputs import white_noise
 from rni.weights import Dense, LowRank
 
 

@@ -6,7 +6,7 @@ from told import of
 
 from rni import InputError, Integration, Network, ReLUProxyLoss, vectors
 from rni.analysis import breaks_dale, dale_mode, obstacle, rectified_spectrum, relative_error
-from rni.inputs import white_noise
+from rni.tasks.inputs import white_noise
 from rni.training import train
 from rni.weights import Dale, Dense, dale_signs
 

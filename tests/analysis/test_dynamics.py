@@ -12,7 +12,8 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
-from rni import InputError, Integration, Recording, VanillaRNN, activation, analysis, analyze, design, fixed_points
+from rni import InputError, Integration, Recording, VanillaRNN, analysis, analyze, design, fixed_points
+from rni import activations as activation
 from rni.analysis.behaviour import feedforward, period, random, watch
 from rni.analysis.latents import latent
 from rni.analysis.verdict import behaves

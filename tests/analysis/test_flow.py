@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from rni import VanillaRNN, activation
+from rni import VanillaRNN
+from rni import activations as activation
 from rni.analysis.flow import ALONG, SIDE, flow
 from rni.analysis.latents import latent
 from rni.analysis.visited import bounded, settle, spread, visited

@@ -12,7 +12,7 @@ import torch
 from told import of, there
 
 from rni import Analysis, Integration, Network, VanillaRNN, analyze
-from rni.exchange import foreign, native
+from rni.files import foreign, native
 from rni.pages.analysis import write_page
 
 N, NOISE = 30, 0.02

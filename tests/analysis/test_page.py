@@ -9,8 +9,8 @@ from browser import CHROMIUM, Browser
 
 from rni import Analysis, Integration, Recording, analyze, design
 from rni.analysis.verdict import percent
-from rni.inputs import white_noise
 from rni.pages.analysis import write_page
+from rni.tasks.inputs import white_noise
 
 SECTIONS = ["Integrals", "Effective decays", "Dimension", "Without inputs", "Linearity", "Selectivity"]
 

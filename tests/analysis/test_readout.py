@@ -9,7 +9,8 @@ import pytest
 import torch
 from told import mistyped, there
 
-from rni import InputError, Integration, VanillaRNN, activation, design
+from rni import InputError, Integration, VanillaRNN, design
+from rni import activations as activation
 from rni.analysis import fit_integrals, principal
 from rni.analysis.coding import coding
 from rni.analysis.latents import latent
@@ -19,7 +20,7 @@ from rni.analysis.recorded import _fit, _held_out, _require_enough, examine_reco
 from rni.analysis.samples import given_inputs, require_steps, require_unit
 from rni.analysis.summary import _drive, _observed, _sampled, _tested, _tests
 from rni.analysis.visited import _walked
-from rni.exchange.recording import Recording
+from rni.files.recording import Recording
 from rni.weights import Dense
 
 

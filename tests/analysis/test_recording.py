@@ -19,7 +19,7 @@ from rni.analysis import (
     principal,
     relative_error,
 )
-from rni.inputs import bursts, white_noise
+from rni.tasks.inputs import bursts, white_noise
 from rni.weights import LowRank
 
 

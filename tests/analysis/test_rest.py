@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from rni import VanillaRNN, activation
+from rni import VanillaRNN
+from rni import activations as activation
 from rni.analysis.rest import _followed, from_rest
 from rni.weights import Dense
 

@@ -4,7 +4,7 @@ import torch
 import rni
 from rni.analysis import robustness
 from rni.analysis.perturbations import lesioned, noisy_outputs, noisy_weights
-from rni.inputs import bursts
+from rni.tasks.inputs import bursts
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_report_is_the_mean_of_the_largest_errors_over_draws(net):
 
 def test_full_matrices_that_do_not_fit_into_memory_are_refused(net, monkeypatch):
     asked = []
-    monkeypatch.setattr("rni.memory.require", lambda needed, *words: asked.append(needed))
+    monkeypatch.setattr("rni.core.memory.require", lambda needed, *words: asked.append(needed))
     robustness(net, (), duration=2, trajectories=1)
     assert asked == [4 * 8 * 200**2]
     monkeypatch.setattr("rni.analysis.perturbations.LARGEST", 200)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from rni import VanillaRNN, activation
+from rni import VanillaRNN
+from rni import activations as activation
 from rni.analysis.behaviour import _fastest, _fate, _nearest, _parts, _range, feedforward, period, random, watch
 from rni.analysis.latents import latent
 from rni.analysis.search import _by_gradients, _by_matrices, between, descend, distinct, polish, spaced, still_points

@@ -13,8 +13,8 @@ from torch import nn
 
 from rni import Analysis, InputError, Integration, Network, Recording, VanillaRNN, analyze, design, vectors
 from rni.analysis import Memory, fit_integrals, judge
-from rni.inputs import white_noise
 from rni.pages.analysis import write_page
+from rni.tasks.inputs import white_noise
 
 TWO = Integration((0.95, 0.9))
 ONE = Integration(0.9)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rni.atomic import write_atomically
+from rni.core.atomic import write_atomically
 from tests import chaos
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
 
-from rni.paper import listing, reproduce
-from rni.paper.claims import Claim
-from rni.paper.figure import Figure, Measured, Profile, Runs
+from rni.papers import listing, reproduce
+from rni.papers.claims import Claim
+from rni.papers.figure import Figure, Measured, Profile, Runs
 from rni.runs import execution
 from rni.runs.specification import Specification
 from rni.training.checkpoint import Checkpoint

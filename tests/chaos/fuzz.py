@@ -29,9 +29,9 @@ from torch import nn
 
 from rni import InputError, Specification
 from rni.cli.inputs import read_inputs
-from rni.exchange import foreign, native
-from rni.exchange.native import NetworkFile
-from rni.exchange.vanilla import VanillaRNN
+from rni.files import foreign, native
+from rni.files.native import NetworkFile
+from rni.networks.vanilla import VanillaRNN
 
 Row = tuple[str, int, int, str]
 CASES = {"configurations": 3000, "network files": 3000, "state dicts": 1500, "arrays": 1500, "inputs": 1000}

@@ -3,7 +3,7 @@ import torch
 from told import mistyped
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run
-from rni.activation import Activation, Tanh
+from rni.activations import Activation, Tanh
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
 
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, 0.5, 0.2], [0.2, 0.5, 2.0, 0.5], [0.1, 0.2, 0.5, 1.0]])

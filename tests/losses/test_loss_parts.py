@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from rni import AveragedLoss, BatchLoss, InputError, Integration, ProxyLoss, memory
+from rni import AveragedLoss, BatchLoss, InputError, Integration, ProxyLoss
+from rni.core import memory
 from rni.losses import LOSSES, Loss, ReLUProxyLoss
 
 

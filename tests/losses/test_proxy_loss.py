@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from rni import InputError, Integration, Network, ProxyLoss, Specification, run
-from rni.activation import ReLU, Sigmoid
+from rni.activations import ReLU, Sigmoid
 from rni.analysis import linear_map
-from rni.inputs import bursts
+from rni.core.rng import lattice
 from rni.losses import RangeWarning, ReLUProxyLoss
 from rni.losses.proxy import largest_coordinates, proxy_gradient
-from rni.streams import lattice
-from rni.vectors import independent
+from rni.tasks.inputs import bursts
+from rni.weights.vectors import independent
 
 
 def test_the_trained_range_is_what_bounded_inputs_can_reach():

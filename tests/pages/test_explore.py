@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import rni
 from rni.cli import app
-from rni.exchange import native
+from rni.files import native
 from rni.pages import explore, explorer, page
 from rni.pages.explorer import describe
 from rni.pages.snapshots import Snapshots, beside, read
@@ -44,7 +44,7 @@ def dale(neurons=100):
 def mixed_slopes(neurons=150):
     """A sigmoid network in which each neuron has its own slope."""
     generator = torch.Generator().manual_seed(3)
-    f = rni.activation.Sigmoid(5 + torch.rand(neurons, generator=generator), 0.1)
+    f = rni.activations.Sigmoid(5 + torch.rand(neurons, generator=generator), 0.1)
     left, right = torch.randn(2, neurons, 3, generator=generator) / neurons**0.5
     return rni.Network(TWO, *rni.vectors.independent(neurons, 2, generator), LowRank(left, right), f)
 

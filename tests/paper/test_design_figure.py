@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rni import Specification, run
-from rni.paper.figure import Profile
-from rni.paper.figures import design
+from rni.papers.fanthomme2021.figures import design
+from rni.papers.figure import Profile
 
 
 @pytest.fixture(scope="module")

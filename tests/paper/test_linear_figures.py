@@ -6,7 +6,7 @@ import torch
 from violations import OneSeed
 
 from rni import run
-from rni.paper.figures import fig2, fig13, fig14, fig15, linear
+from rni.papers.fanthomme2021.figures import fig2, fig13, fig14, fig15, linear
 from rni.runs.execution import Result
 from rni.theory import plane
 

@@ -6,9 +6,9 @@ import torch
 from violations import OneSeed, altered, shuffle, untrain
 
 from rni import run
-from rni.paper.figure import Profile
-from rni.paper.figures import fig3, fig5, relu
-from rni.paper.figures.fig4 import FIGURE, specification
+from rni.papers.fanthomme2021.figures import fig3, fig5, relu
+from rni.papers.fanthomme2021.figures.fig4 import FIGURE, specification
+from rni.papers.figure import Profile
 from rni.runs.specification import Specification
 
 TINY = OneSeed("tiny", neurons=250, quick=True)

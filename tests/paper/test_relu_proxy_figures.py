@@ -6,9 +6,9 @@ import torch
 from told import there
 
 from rni import run
-from rni.paper.figure import Profile
-from rni.paper.figures import fig16, fig17, fig18
-from rni.paper.trainings import proxy_descent
+from rni.papers.fanthomme2021.figures import fig16, fig17, fig18
+from rni.papers.fanthomme2021.trainings import proxy_descent
+from rni.papers.figure import Profile
 from rni.runs.execution import Result
 from rni.weights import Dense, LowRank
 

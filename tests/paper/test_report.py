@@ -11,13 +11,13 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Patch
 from told import there
 
-from rni.pages.style import panels, picture
 from rni.pages.template import number, with_math
-from rni.paper.claims import Claim, tally
-from rni.paper.figure import PROFILES
-from rni.paper.outcome import Outcome
-from rni.paper.report import PAPER, write_report
-from rni.paper.reproduce import all_figures, circumstances, draw, judge, write_claims, write_figure
+from rni.papers.claims import Claim, tally
+from rni.papers.figure import PROFILES
+from rni.papers.outcome import Outcome
+from rni.papers.report import PAPER, write_report
+from rni.papers.reproduce import all_figures, circumstances, draw, judge, write_claims, write_figure
+from rni.plots.style import panels, picture
 
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium")
 OURS = Claim(

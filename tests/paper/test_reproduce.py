@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rni import InputError
-from rni.paper.figure import PROFILES, Figure, Profile
-from rni.paper.figures import fig1, fig4
-from rni.paper.reproduce import all_figures, chosen_figures, measure, reproduce
+from rni.papers.fanthomme2021.figures import fig1, fig4
+from rni.papers.figure import PROFILES, Figure, Profile
+from rni.papers.reproduce import all_figures, chosen_figures, measure, reproduce
 from rni.runs.engine import local
 from rni.runs.specification import Specification
 

@@ -9,10 +9,10 @@ from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import run
 from rni.analysis import rectified_selectivity
-from rni.inputs import white_noise
-from rni.paper.figures import fig8, fig10, fig11
+from rni.papers.fanthomme2021.figures import fig8, fig10, fig11
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
+from rni.tasks.inputs import white_noise
 
 TINY = OneSeed("tiny", neurons=120, quick=True)
 

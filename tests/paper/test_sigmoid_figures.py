@@ -7,9 +7,9 @@ from told import of
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Integration, Network, ReLUProxyLoss, Specification, design, run
-from rni.paper.figure import PROFILES
-from rni.paper.figures import fig6, fig7, fig9, robust, sigmoid, table1
-from rni.paper.trainings import by_the_authors, networks
+from rni.papers.fanthomme2021.figures import fig6, fig7, fig9, robust, sigmoid, table1
+from rni.papers.fanthomme2021.trainings import by_the_authors, networks
+from rni.papers.figure import PROFILES
 from rni.runs.execution import Result
 from rni.weights import Dense
 

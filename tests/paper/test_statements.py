@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from told import there
 
-from rni.paper import figures
-from rni.paper.figures.table1 import PAPER
-from rni.theory.errata import ERRATA
+from rni.papers.fanthomme2021 import figures
+from rni.papers.fanthomme2021.errata import ERRATA
+from rni.papers.fanthomme2021.figures.table1 import PAPER
 
 ROOT = Path(__file__).parents[2]
 ROWS = [

@@ -15,8 +15,8 @@ import pytest
 from told import there
 
 from rni import InputError, Specification
-from rni.paper.figure import Profile
-from rni.paper.reproduce import chosen_figures, reproduce
+from rni.papers.figure import Profile
+from rni.papers.reproduce import chosen_figures, reproduce
 from rni.runs.engine import cluster, compute_all, local
 from rni.runs.progress import statuses
 from rni.runs.store import Store

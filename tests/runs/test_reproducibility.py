@@ -12,7 +12,7 @@ import sys
 import torch
 
 from rni import Specification, run
-from rni.threads import threads
+from rni.core.threads import threads
 
 TWO, ONE = {"decays": [0.9, 0.8]}, {"decays": [0.9]}
 BATCH, PROXY = {"steps": 20, "batch": 16}, {"steps": 20, "loss": "proxy"}

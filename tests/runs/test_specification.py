@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from told import of
 
 from rni import InputError, Specification, run
-from rni.activation import Sigmoid
+from rni.activations import Sigmoid
 from rni.analysis import relative_error
 from rni.losses.batch import Batch
 from rni.losses.proxy import Proxy

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from rni import Diverged, InputError, Specification
-from rni.atomic import me
+from rni.core.atomic import me
 from rni.runs.store import Store, locked
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}

@@ -17,7 +17,7 @@ from told import of, there
 
 import rni
 from rni import InputError, Specification
-from rni.activation import SigmoidPart
+from rni.activations import SigmoidPart
 from rni.cli import app
 from rni.runs import engine, store
 from rni.runs.condition import conditions

@@ -100,4 +100,4 @@ def test_theory_imports_nothing_of_ours_but_the_errors():
     modules = [node.module for file in folder.glob("*.py") for node in ast.walk(ast.parse(file.read_text()))
                if isinstance(node, ast.ImportFrom) and node.module]  # fmt: skip
     ours = {module for module in modules if module.startswith("rni") and not module.startswith("rni.theory")}
-    assert ours == {"rni.errors"}
+    assert ours == {"rni.core.errors"}

@@ -7,21 +7,21 @@ from told import of
 from torch import Tensor
 
 from rni.losses import AveragedLoss, ProxyLoss
-from rni.network import Network
-from rni.paper.figures import fig6, fig15
-from rni.paper.figures.table1 import PAPER
-from rni.task import Integration
+from rni.networks.network import Network
+from rni.papers.fanthomme2021.errata import ERRATA
+from rni.papers.fanthomme2021.figures import fig6, fig15
+from rni.papers.fanthomme2021.figures.table1 import PAPER
+from rni.tasks.integration import Integration
 from rni.theory.averaged import averaged_gradient, averaged_hessian, averaged_loss, linear_problem, moment_jacobian
 from rni.theory.channels import channel_residuals, multiplexed
 from rni.theory.conditions import is_generalizing_integrator
 from rni.theory.convergence import fastest_convergence, recipe_cosine
-from rni.theory.errata import ERRATA
 from rni.theory.manifolds import beta_of_scale, gamma_matrix, intersection, plane, plane_of, rank_one
 from rni.theory.special_cases import SameVectorsDescent
 from rni.training import train
 from rni.training.reduced import descend_together
-from rni.vectors import independent
 from rni.weights import random_matrix
+from rni.weights.vectors import independent
 
 RNG = np.random.default_rng(0)
 DECAY, OTHER = 0.9, 0.35

@@ -15,7 +15,7 @@ from rni import (
     train,
     vectors,
 )
-from rni.activation import Tanh
+from rni.activations import Tanh
 from rni.losses import Loss
 from rni.training import Adam, Checkpoint, GradientDescent, kept_step, train_reduced
 from rni.weights import Dense, LowRank

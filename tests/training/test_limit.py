@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from rni.theory import averaged_gradient, averaged_loss, fastest_convergence, linear_problem, plane
-from rni.training.limit import settling_rate
+from rni.training.stability import settling_rate
 
 
 def descend(space, rate, steps=1500):

@@ -6,9 +6,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rni import run
 from rni.analysis import current_ratio, relative_error, svd
-from rni.exchange import native
-from rni.inputs import bursts
+from rni.files import native
 from rni.runs.specification import Specification
+from rni.tasks.inputs import bursts
 from rni.training import Checkpoint, train
 
 DECAYS = {"relu": (0.995, 0.993, 0.99), "sigmoid": (0.8, 0.75, 0.77)}

@@ -11,7 +11,7 @@ from told import of
 from torch import Tensor, nn
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, ProxyLoss, ReLUProxyLoss, train
-from rni.activation import Activation
+from rni.activations import Activation
 from rni.training import Adam, Checkpoint, GradientDescent, Torch
 from rni.weights import Dale, Dense, LowRank, Weights
 

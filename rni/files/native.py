@@ -1,0 +1,171 @@
+"""Network files: safetensors with a header that says what the numbers are. No pickle.
+
+Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neurons), or `recurrent_left` and
+`recurrent_right` (neurons, rank) with W = left @ right.T, and the numbers `tolerance` and `room` by which such factors
+are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
+activation that differs between neurons; `losses` (steps,) of its training.
+Header, as JSON under the key `rni`: `format`, `activation` (name and parameters, or the place `at` which one of the
+user's own is found), `leak`, `decays`, `scales`, and the `specification` of the run that made it; that of a designed
+network has no steps of training.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from rni.activations import ACTIVATIONS, Activation, at, make, place
+from rni.core.atomic import require_folder
+from rni.core.atomic import write_atomically as write_atomically
+from rni.core.errors import InputError, path_of
+from rni.core.tensors import read_tensors, real, write_tensors
+from rni.losses import LOSSES
+from rni.networks.network import Network, require_network
+from rni.tasks.integration import Integration
+from rni.weights import from_tensors
+
+FORMAT = "rni-network/3"
+FIRST = "rni-network/1"  # its specification has the fields of all losses side by side
+FOREIGN = (".pt", ".pth", ".npz", ".npy", ".mat", ".onnx", ".h5", ".pkl", ".toml")  # endings of other kinds of files
+READABLE = (FIRST, "rni-network/2", FORMAT)  # the second has no leak
+
+
+def save(
+    net: Network, path: str | Path, specification: dict | None = None, losses: Sequence[float] | None = None
+) -> None:
+    """Write a network, atomically: the file is the old one or the new one, never half of it.
+
+    >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
+    >>> rni.save(net, "integrator.safetensors")
+    >>> torch.equal(rni.load("integrator.safetensors").encoders, net.encoders)
+    True
+    """
+    require_network(net)
+    if (path := path_of(path)).suffix in FOREIGN:
+        raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .safetensors (other kinds: `rni export`)")
+    require_folder(path.parent)
+    known = net.f.name in ACTIVATIONS.parts
+    tensors = network_tensors(net)
+    if losses is not None:
+        tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
+    described: dict[str, object] = {"name": net.f.name} if known else {"at": place(net.f)}
+    for key, value in net.f.parameters_for_file().items():
+        if isinstance(value, Tensor):
+            tensors[f"activation.{key}"] = value
+        else:
+            described[key] = value
+    header = {
+        "format": FORMAT,
+        "activation": described,
+        "leak": net.leak,
+        "decays": net.task.decays,
+        "scales": net.task.scales,
+        "specification": specification,
+    }
+    write_tensors(path, tensors, header)
+
+
+def network_tensors(net: Network) -> dict[str, Tensor]:
+    """Encoders, decoders and the recurrent matrix in its form, by the names they have in a file."""
+    return {"encoders": net.encoders, "decoders": net.decoders, **net.recurrent.tensors()}
+
+
+def load(path: str | Path, allow: Collection[str] = ()) -> Network:
+    """Read a network, or say in one line what is wrong with the file; its losses and specification: `rni.read(path)`.
+
+    An activation of one's own is code, of which a file has only the place: it is imported if `allow` names it.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "integrator.safetensors")
+    >>> rni.load("integrator.safetensors").task
+    Integration(decays=(0.9,), scales=(1.0,))
+    >>> rni.load("missing.safetensors")
+    Traceback (most recent call last):
+        ...
+    rni.core.errors.InputError: missing.safetensors: no such file
+    """
+    return read(path, allow).network
+
+
+class NetworkFile(NamedTuple):
+    """A network, and the specification and losses of the run that made it, where there was one.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "net.safetensors")
+    >>> isinstance(rni.read("net.safetensors"), rni.NetworkFile)
+    True
+    """
+
+    network: Network
+    specification: dict | None
+    losses: list[float]
+
+
+def read(path: str | Path, allow: Collection[str] = ()) -> NetworkFile:
+    """Everything in a network file; `allow` as for `load`.
+
+    >>> rni.save(rni.design(rni.Integration(0.9), neurons=40).network, "net.safetensors", losses=[0.5, 0.1])
+    >>> network, specification, losses = rni.read("net.safetensors")
+    >>> network.neurons, specification, losses
+    (40, None, [0.5, 0.1])
+    """
+    path = path_of(path)
+    if isinstance(allow, str):
+        raise InputError(f"allow: {allow!r}; allowed: a list of places of activations, ['MODULE:NAME']")
+    tensors, header = read_tensors(path)
+    if header.get("format") not in READABLE:
+        raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
+    try:
+        return _network_file({name: real(name, values) for name, values in tensors.items()}, header, allow)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # fields missing, or other types
+        raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
+
+
+def _network_file(tensors: dict[str, Tensor], header: dict[str, Any], allow: Collection[str]) -> NetworkFile:
+    for name, tensor in tensors.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
+    described, specification = dict(header["activation"]), header.get("specification")
+    losses = tensors.get("losses", torch.zeros(0))
+    if not isinstance(specification, dict | None) or losses.ndim != 1:
+        raise InputError("specification, losses: not a table and a list; allowed: a file that rni wrote")
+    described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
+    f = _of_ones_own(described["at"], allow) if "at" in described else _known(**described)
+    task = Integration(header["decays"], header["scales"])
+    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header.get("leak", 1.0))
+    if specification is not None and header["format"] == FIRST:
+        specification = _modern(specification)
+    return NetworkFile(net, specification, losses.tolist())
+
+
+def _known(name: str, **parameters: float | Tensor) -> Activation:
+    if not isinstance(name, str) or not all(isinstance(v, Tensor) or _finite(v) for v in parameters.values()):
+        raise InputError("activation: not a name with numbers; allowed: a file that rni wrote")
+    return make(name, **parameters)
+
+
+def _of_ones_own(where: str, allow: Collection[str]) -> Activation:
+    if where not in allow:
+        trusted = f"load(..., allow=[{where!r}])"
+        raise InputError(f"activation: {where}, code from elsewhere; allowed: if you trust it, {trusted}")
+    found = at(where)
+    return make(found() if isinstance(found, type) else found)
+
+
+def _modern(specification: dict[str, Any]) -> dict[str, Any]:
+    """A specification of the first version: only what its loss and vectors have; designs had it one level deeper."""
+    specification = specification.get("design", specification)
+    if not isinstance(training := specification.get("training", {}), dict) or not isinstance(training.get("loss"), str):
+        return specification
+    every = {name for part in LOSSES.parts.values() for name in part.model_fields}
+    own = LOSSES.parts[training["loss"]].model_fields if training["loss"] in LOSSES.parts else ()
+    loss = {"name": training["loss"]} | {name: training[name] for name in own if name in training}
+    rest = {name: value for name, value in training.items() if name not in every}
+    return specification | {"training": rest | {"loss": loss}}
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

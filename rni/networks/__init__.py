@@ -1,0 +1,1 @@
+"""Networks, which consist of recurrent weights, an activation function, and a linear readout."""

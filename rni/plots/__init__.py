@@ -1,0 +1,1 @@
+"""Figures of arrays and networks, drawn with matplotlib."""
