@@ -49,7 +49,8 @@ def reproduce(
         outcomes, page = reproduce(chosen_figures(ids or []), PROFILES[profile], out, executor, store)
     for outcome in outcomes:
         for claim in outcome.claims:
-            print(f"{claim.verdict:<27} {claim.id}")
+            untested = f": {claim.reason}" if claim.measured is None and claim.reason else ""
+            print(f"{claim.verdict:<27} {claim.id}{untested}")
         if outcome.failure:
             print(f"{'failed':<27} {outcome.figure.id}: {outcome.failure}")
     for claim in (claim for outcome in outcomes for claim in outcome.claims if claim.verdict == "not reproduced"):

@@ -18,7 +18,8 @@ class Claim:
     in the paper. `origin` is "ours" where the statement, or the case it is judged in, is not the paper's. `settings`
     says what differs from the authors' protocol, `revised` what the criterion was before a measurement moved it, and
     why it moved; `because` says why a claim does not hold, as far as we know, by an experiment or an erratum. All are
-    empty where there is nothing to say.
+    empty where there is nothing to say. `needs` is what decides a claim that this profile does not measure: a number of
+    neurons, networks or training steps, and the profile that has them.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Claim:
     settings: str = ""
     revised: str = ""
     because: str = ""
+    needs: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -39,10 +41,19 @@ class Claim:
             return "not tested in this profile"
         return "reproduced" if self.holds(self.measured) else "not reproduced"
 
+    @property
+    def reason(self) -> str:
+        """Why the claim is not reproduced, or what its test needs if this profile does not test it."""
+        if self.measured is None:
+            return f"needs {self.needs}" if self.needs else ""
+        return "" if self.holds(self.measured) else self.because
+
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in claims.json."""
+        """As it stands in claims.json: where a claim is not tested, `because` says what its test needs."""
         entry = asdict(self) | {"verdict": self.verdict}
-        del entry["holds"]
+        if self.measured is None:
+            entry["because"] = self.reason
+        del entry["holds"], entry["needs"]
         return entry
 
 

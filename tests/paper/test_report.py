@@ -1,6 +1,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -155,6 +156,15 @@ def test_a_verdict_is_computed_from_the_measurement():
     parts = {"id": "x", "where": "", "statement": "", "criterion": "", "expected": "", "holds": lambda value: value > 1}
     verdicts = [Claim(measured=value, **parts).verdict for value in (2.0, 0.5, None)]
     assert verdicts == ["reproduced", "not reproduced", "not tested in this profile"]
+
+
+def test_a_claim_says_why_it_fails_or_what_its_test_needs():
+    failing = replace(OURS, because="an erratum", needs="1000 neurons")
+    held = replace(failing, measured={"half": 2.0})
+    untested = replace(failing, measured=None)
+    assert [claim.reason for claim in (held, failing, untested)] == ["", "an erratum", "needs 1000 neurons"]
+    entries = [claim.to_dict() for claim in (held, failing, untested)]
+    assert [entry["because"] for entry in entries] == ["an erratum", "an erratum", "needs 1000 neurons"]
 
 
 def test_claims_of_the_paper_and_ours_are_counted_apart():

@@ -313,6 +313,22 @@ def test_accuracy_against_size_duration_and_decay_can_fail(measured):
     assert [found[name] for name in decays[:2]] == ["reproduced", "not reproduced"]
 
 
+def test_an_exponent_less_certain_than_its_criterion_decides_nothing(measured):
+    """Two designs each of 200, 300 and 450 neurons give -.8 +- .5; up to 2000 neurons it is -.28 +- .1."""
+    few = np.array([[0.0070, 0.0141], [0.0043, 0.0039], [0.0061, 0.0041]])
+    many = np.array([0.0080, 0.0040, 0.0040, 0.0040])[:, None] * np.array([[0.9, 1.1]])
+
+    def claim(sizes, errors):
+        changed = {"sizes": np.array(sizes), "design_errors": errors}
+        claims = sigmoid.FIGURE.claims(measured[sigmoid] | changed)
+        return next(claim for claim in claims if claim.id == "sigmoid.size-designed")
+
+    undecided = claim((200, 300, 450), few)
+    assert undecided.verdict == "not tested in this profile"
+    assert "2000 neurons" in undecided.to_dict()["because"]
+    assert claim((250, 500, 1000, 2000), many).verdict == "not reproduced"
+
+
 def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
     net = one.network
     positive = (net.decoders.detach() > 0).to(net.dtype)

@@ -250,6 +250,7 @@ def claims(measured: Measured) -> list[Claim]:
             "most, of which 1000 neurons and more hold all; the bars are the same",
             expected="fewer",
             measured=held_at_a_tenth | laws or None,
+            needs="100 to 4000 neurons (--profile paper)",
             holds=lambda m: (
                 max(held_at_a_tenth.values()) <= 0.5
                 and all(

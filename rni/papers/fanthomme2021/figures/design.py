@@ -88,6 +88,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Sigmoid integrators without training are better than trained ones.",
             criterion=f"relative error over {DURATION} steps of structured sequences below 1, 2 and 4 % for 1, 2 and 3 "
             "channels, with 1000 neurons",
+            needs="1000 neurons (--profile paper)",
             expected="below",
             measured=_by_channels("sigmoid", measured["sigmoid_errors"]) if large else None,
             holds=lambda m: all(m[f"D = {channels}"] < limit for channels, limit in limits.items()),
@@ -99,6 +100,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Designed weights are not more delicate than trained ones.",
             criterion="1 % of noise on W moves the outputs of a designed network by at most 1.5 times as much as those "
             "of a trained one with the same vectors, with 1000 neurons",
+            needs="1000 neurons (--profile paper)",
             expected="alike",
             measured=moved if large else None,
             holds=lambda m: m["designed"] <= 1.5 * m["trained"],

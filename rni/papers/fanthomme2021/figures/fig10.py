@@ -19,6 +19,7 @@ TRAJECTORIES, DURATION = 32, 200
 MAPPED, SHOWN = 256, 5000  # trajectories and samples of panel A
 UNIFORM = 2**0.5 - 1  # mean of the mixing index over all directions of the plane
 ENOUGH = 8  # networks from which on their statistics are tested
+NEEDED = f"{ENOUGH} networks (--profile paper)"
 NARROW = np.pi / 16  # half width of what counts as on the axes, and as between them
 CLEAR = 1.25  # density on the axes over density between them, from which on peaks are clear
 
@@ -137,6 +138,7 @@ def claims(measured: Measured) -> list[Claim]:
             f"tested on {ENOUGH} networks or more",
             expected="uniform",
             measured=_preference(relu) | _peaks(relu) if len(relu) >= ENOUGH else None,
+            needs=NEEDED,
             holds=lambda m: (
                 all(m[f"p, harmonic {k}"] >= 0.0025 for k in (1, 2, 3, 4))
                 and abs(m["axes over between"] - 1) <= 3 * m["standard error"]
@@ -151,6 +153,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=PEAKS,
             expected="clear peaks",
             measured=_peaks(sigmoid) if len(sigmoid) >= ENOUGH else None,
+            needs=NEEDED,
             holds=_clear,
             settings="64 points, evenly spread, instead of 4096 independent ones; 8 networks (16 in the full profile)",
             revised=HARMONIC,
@@ -164,6 +167,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=PEAKS,
             expected="clear peaks",
             measured=_peaks(printed) if len(printed) >= ENOUGH else None,
+            needs=NEEDED,
             holds=_clear,
             settings="64 points, evenly spread, instead of 4096 independent ones; 8 networks (16 in the full profile)",
             revised=HARMONIC + " It was tested on networks with fixed decoders, then on 16 (0.833 ± 0.031).",

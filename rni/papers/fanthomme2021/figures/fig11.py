@@ -212,6 +212,7 @@ def claims(measured: Measured) -> list[Claim]:
             "apart",
             expected="no significant difference",
             measured=errors if measured["full_length"] else None,
+            needs="5000 training steps (--profile paper)",
             settings=SETTINGS,
             revised="it was judged after 2000 steps, when the loss still falls",
             holds=lambda m: all(0.5 <= m[v] / m["independent"] <= 2 for v in DESCRIBED),

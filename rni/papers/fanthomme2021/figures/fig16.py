@@ -144,6 +144,7 @@ def claims(measured: Measured) -> list[Claim]:
             measured=None
             if measured["largest"].shape[2] == 1
             else {"learning rate": float(_ratio(*measured["largest"].mean(2))), "time": float(_ratio(*times))},
+            needs="two networks of each size and scale (--profile paper)",
             holds=lambda ratio: ratio["learning rate"] <= 1.3 and ratio["time"] <= 3,
             settings=SETTINGS,
         ),

@@ -187,6 +187,7 @@ def claims(measured: Measured) -> list[Claim]:
             "sigma relative to its mean, of the overlaps out of 1",
             expected="not distinguishable",
             measured=spread if measured["sigma"].shape[1] > 1 else None,
+            needs="two networks of each scale",
             holds=lambda m: max(m.values()) < line,
             settings=SETTINGS,
             because="encoder and decoder are drawn anew for each network and overlap by $n^{-1/2}$, 0.03 at 1000 "

@@ -177,6 +177,7 @@ def claims(measured: Measured) -> list[Claim]:
             "the output, in every network; not tested where there are none",
             expected="irrelevant for the output",
             measured=in_shared if shared.any() else None,
+            needs="a network that has shared neurons; these have none",
             holds=lambda m: m["largest coefficient / mean"] < 1 and m["largest part of the output"] < 0.01,
             settings=SETTINGS,
             revised="it was less than 1 % of the squared coefficients, which holds where there are no shared neurons",

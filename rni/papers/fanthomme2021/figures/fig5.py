@@ -128,6 +128,7 @@ def claims(measured: Measured) -> list[Claim]:
             }
             if len(longer)
             else None,
+            needs="a training on sequences of ten steps (--profile paper)",
             holds=lambda m: (
                 max(abs(m["slope"] + 1), abs(m["slope / s"] - 1)) < bar
                 and min(-m["correlation"], m["correlation with W e"]) > 0.98

@@ -16,8 +16,8 @@ from rni.tasks.inputs import bursts, white_noise
 
 INPUTS = {"white noise": white_noise, "bursts": bursts}
 SETTINGS = (
-    "ReLU: batches of 16 quasi-random sequences instead of 1024, twice the authors' rate, half of their steps in the "
-    "quick profile; sigmoids: our protocol of Table 1"
+    "ReLU: batches of 16 quasi-random sequences instead of 1024, twice the authors' rate; sigmoids: our protocol of "
+    "Table 1"
 )
 TRAJECTORIES, DURATION = 256, 200
 SHOWN = 5000
@@ -26,12 +26,14 @@ SHOWN = 5000
 def specifications(profile: Profile) -> dict[str, Specification]:
     """ReLU, two channels, batch descent on sequences of 10 steps; the sigmoidal network of Fig 9.
 
-    On ten steps the rate is twice the authors' $1 / (2 T^3)$: at four times, the default, descent is not stable.
+    On ten steps the rate is twice the authors' $1 / (2 T^3)$: at four times, the default, descent is not stable. Every
+    profile takes the authors' 5000 steps: after half of them the currents of 300 neurons and of 1000 alike are not yet
+    as linear as the criterion asks ($R^2$ = .997, then .999).
     """
     relu = {
         "task": {"decays": [0.995, 0.992]},
         "network": {"neurons": profile.neurons, "weights": factored(profile)},
-        "training": {"duration": 10, "batch": 16, "learning_rate": 1e-3, "steps": 2500 if profile.quick else 5000},
+        "training": {"duration": 10, "batch": 16, "learning_rate": 1e-3, "steps": 5000},
     }
     return {"relu": Specification.parse(relu), "sigmoid": networks(profile, "sigmoid", "proxy", 2, 1)[0]}
 

@@ -231,6 +231,7 @@ def claims(measured: Measured) -> list[Claim]:
             + "; with all trainings of each in the full profile",
             expected=", ".join(f"{_quotient(column):.3g}" for column in COLUMNS),
             measured=quotients or None,
+            needs="the authors' protocol with 1000 neurons (--profile paper)",
             holds=lambda m: all(ranges[name][0] <= quotient <= ranges[name][1] for name, quotient in m.items()),
             settings="those of the cells",
             because="in the full profile only the quotient of the proxy with D = 1 is off, 1.2, by its sigmoids: see "
@@ -268,6 +269,7 @@ def _cell_claim(cell: Cell, measured: dict[str, float] | None) -> Claim:
         "norms, as in the equation",
         expected=f"r = ({mean:g} ± {deviation:g}) · 10⁻²",
         measured=measured,
+        needs="the authors' protocol with 1000 neurons (--profile paper)",
         holds=lambda m: low <= m["r"] <= high and m["error"] < 0.2,
         settings=_settings(cell),
         revised=f"{REVISED} {MOVED[cell]}" if cell in MOVED else REVISED,
