@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 
 import rni
 from rni.activations import ACTIVATIONS
+from rni.analysis.verdict import GOOD
 from rni.cli import main
 from rni.losses import LOSSES
 from rni.papers.reproduce import all_figures
@@ -146,3 +148,35 @@ def test_code_on_a_page_runs(page, monkeypatch, capsys):
             exec(compile(code, page.name, "exec"), known)
         elif language == "sh":
             shell(text, monkeypatch)
+
+
+def run_cells(source: str) -> dict[str, Any]:
+    """The names that the code cells of a tutorial leave."""
+    known: dict[str, Any] = {"__name__": "page"}
+    for code in re.findall(r"^```\{code-cell\}\n(.*?)^```$", source, flags=re.DOTALL | re.MULTILINE):
+        exec(compile(code, "tutorial", "exec"), known)
+    return known
+
+
+def worst_error(analysis: Any) -> float:
+    """On white noise and on bursts of 200 and of 2000 steps, of all channels."""
+    return max(error for by_duration in analysis.errors.values() for row in by_duration.values() for error in row)
+
+
+def test_the_first_tutorial_ends_with_a_network_whose_errors_are_good():
+    analysis = run_cells((DOCS / "learn" / "first.md").read_text())["analysis"]
+    assert analysis.verdict.kind == "integrates"
+    assert worst_error(analysis) < GOOD
+
+
+def test_the_exercise_of_the_first_tutorial_leads_to_a_network_that_integrates():
+    """With a decay of 1: not after the batch loss alone, but after the proxy loss with the bounds of the exercise."""
+    source = (DOCS / "learn" / "first.md").read_text()
+    (decays,) = re.findall(r"`decays=(\[1\.0, [^]]*\])`", source)
+    (loss,) = re.findall(r"`(rni\.ProxyLoss\(task, bounds=[^)]*\))`", source)
+    source = source.replace("[0.99, 0.98]", decays).replace("rni.ProxyLoss(task)", loss)
+    batch_loss_alone = source.partition("## Improve the network")[0]
+    assert rni.analyze(run_cells(batch_loss_alone)["net"]).verdict.kind != "integrates"
+    analysis = run_cells(source)["analysis"]
+    assert analysis.verdict.kind == "integrates"
+    assert worst_error(analysis) < 0.05
