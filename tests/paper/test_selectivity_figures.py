@@ -10,7 +10,6 @@ from violations import OneSeed, altered, failed, shuffle, untrain
 from rni import run
 from rni.analysis import rectified_selectivity
 from rni.papers.fanthomme2021.figures import fig8, fig10, fig11
-from rni.tasks.inputs import white_noise
 from rni.papers.figure import PROFILES
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
