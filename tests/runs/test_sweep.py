@@ -455,6 +455,26 @@ def test_the_command_writes_table_and_page_and_says_what_failed(tmp_path, monkey
         assert isinstance(done.exception, InputError)
 
 
+@pytest.mark.parametrize(
+    ("over", "code"),
+    [
+        (["training.learning_rate=0.01,1000"], 1),  # the second diverges
+        (["network.activation=relu,linear", "training.loss=averaged,batch"], 0),  # relu and averaged is impossible
+        (["training.learning_rate=0.01..1000:bisect", "--until", "loss < 1"], 0),  # to diverge is an answer
+    ],
+)
+def test_the_command_fails_if_a_run_failed_but_not_for_impossible_combinations(tmp_path, monkeypatch, over, code):
+    from typer.testing import CliRunner
+
+    monkeypatch.setattr("rni.runs.sweeping.local", lambda workers: engine.Here())
+    (tmp_path / "base.toml").write_text("[task]\ndecays = [0.9]\n[network]\nneurons = 12\n[training]\nsteps = 5\n")
+    flags = [flag for field in over for flag in (["--over", field] if "=" in field else [field])]
+    places = ["--measure", "loss", "--store", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *flags, *places])
+    assert done.exit_code == code, done.output
+    assert (tmp_path / "out" / "table.csv").exists()
+
+
 def test_a_store_of_many_runs_finds_one_by_its_key_in_its_folder(tmp_path, monkeypatch):
     place = Store(tmp_path)
     key = place.compute(Specification.parse(BASE)).specification.key()
