@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rni.core.atomic import alive, me, remove_left_over, write_atomically
-from rni.core.errors import InputError
 from rni.core.atomic import SILENT, alive, me, remove_left_over, write_atomically
+from rni.core.errors import InputError
 from rni.runs.store import Store
 
 if TYPE_CHECKING:
