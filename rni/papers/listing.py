@@ -13,7 +13,7 @@ from rni.papers.fanthomme2021 import figures
 def titles() -> dict[str, str]:
     """The title of every figure and table by id, in the paper's order: one module each, of that name."""
     modules = [module.name for module in pkgutil.iter_modules(figures.__path__)]
-    named = {name: _named(files(figures).joinpath(f"{name}.py").read_text()) for name in modules}
+    named = {name: _named(files(figures).joinpath(f"{name}.py").read_text(encoding="utf-8")) for name in modules}
     return {name: named[name]["title"] for name in sorted(modules, key=lambda name: named[name]["order"])}
 
 

@@ -101,7 +101,7 @@ def reported(root: Path, key: str, label: str, steps: int) -> Iterator[Callable[
             status = asdict(Status(key, label, step, steps, loss, curve))
             del status["path"]
             part = path.with_suffix(".part")
-            part.write_text(json.dumps(status))
+            part.write_text(json.dumps(status), encoding="utf-8")
             part.replace(path)
 
     def report(step: int, loss: float, net: object) -> None:
@@ -151,7 +151,7 @@ def statuses(root: Path) -> list[Status]:
     found = []
     for path in sorted((root / "status").glob("*.json")):
         with suppress(OSError, ValueError, TypeError):  # gone, or not one of ours
-            found.append(Status(**json.loads(path.read_text()), path=path))
+            found.append(Status(**json.loads(path.read_text(encoding="utf-8")), path=path))
     return found
 
 

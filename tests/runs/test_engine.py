@@ -191,7 +191,7 @@ if __name__ == "__main__":
 
 
 def start(tmp_path, workers):
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     here = Path(__file__).parent
     command = [sys.executable, tmp_path / "script.py", f"{here}:{here.parent}", tmp_path / "runs", str(workers)]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -199,7 +199,7 @@ def start(tmp_path, workers):
 
 def alive(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
@@ -272,7 +272,7 @@ def test_what_was_begun_before_is_told(tmp_path, capsys):
 def test_progress_on_a_terminal_has_a_bar_and_a_line_for_each_worker(tmp_path):
     from rich.console import Console
 
-    console = Console(width=150, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
+    console = Console(width=150, file=open(os.devnull, "w", encoding="utf-8"), record=True)  # noqa: SIM115
     with reported(tmp_path, SEVERAL[1].key(), "some network", 80):
         console.print(progress._picture(progress.RunsProgress(SEVERAL, tmp_path)))
     console.file.close()

@@ -77,7 +77,7 @@ def test_toml_out_is_the_same_specification_in(tmp_path):
         "training": {"optimizer": "adam", "schedule": "cosine", "correlation": [1, 0.5, 0.25], "train": "all"},
     }
     specification = Specification.parse(raw)
-    (tmp_path / "run.toml").write_text(specification.to_toml())
+    (tmp_path / "run.toml").write_text(specification.to_toml(), encoding="utf-8")
     again = Specification.from_toml(tmp_path / "run.toml")
     assert again == specification
     assert again.key() == specification.key()
