@@ -48,7 +48,7 @@ def as_real_tensor(field: str, values: Any) -> Tensor:
             raise InputError(field, "a sparse, quantized, nested or meta tensor", "a plain tensor of real numbers")
         if values.dtype not in _SINGLE + _DOUBLE:
             raise InputError(field, str(values.dtype), allowed)
-        _require_memory(field, values.numel(), values.shape)
+        memory.require(4 * values.numel(), field, "a smaller array")
         return values.cpu().to(torch.float32 if values.dtype in _SINGLE else torch.float64)
 
     kind = values.dtype.name if isinstance(values, np.ndarray) else type(values).__name__
@@ -58,14 +58,10 @@ def as_real_tensor(field: str, values: Any) -> Tensor:
         raise InputError(field, kind, allowed) from None
     if array.dtype.kind not in "biuf":
         raise InputError(field, kind, allowed)
-    _require_memory(field, array.size, array.shape)
+    memory.require(4 * array.size, field, "a smaller array")
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     # torch accepts neither negative strides nor, without a warning, arrays that are read-only
     return torch.from_numpy(np.require(array, np.float32 if single else np.float64, ["C", "W"]))
-
-
-def _require_memory(field: str, size: int, shape: tuple[int, ...]) -> None:
-    memory.require(4 * size, f"{field}: shape {tuple(shape)}", "a smaller one")
 
 
 def as_matrix(field: str, values: Any, neurons: int | None = None) -> Tensor:
