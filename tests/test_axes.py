@@ -23,9 +23,11 @@ def test_designs_are_exact_at_hardly_more_neurons_than_the_bound(channels, seed)
 
 
 @pytest.mark.parametrize(("channels", "neurons"), [(1, 2), (2, 5), (5, 29), (9, 89)])
-def test_below_the_bound_a_design_is_refused_and_the_bound_named(channels, neurons):
-    with pytest.raises(rni.InputError, match=f"at least {rni.theory.least_neurons(channels)} for {channels} channels"):
+def test_below_the_bound_a_design_is_refused_and_the_error_states_the_bound(channels, neurons):
+    with pytest.raises(rni.InputError) as error:
         rni.design(rni.Integration([0.9] * channels), neurons)
+    assert (error.value.field, error.value.value) == ("neurons", neurons)
+    assert f"{rni.theory.least_neurons(channels)} for" in error.value.allowed
 
 
 def test_splits_of_five_channels_hardly_ever_fail():

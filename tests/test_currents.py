@@ -10,18 +10,17 @@ import rni
 from rni import activations as activation
 from rni import vectors
 from rni.designs.axes import balanced, better_signs, split, turned_axes
-from rni.designs.certificate import _enclosure, _homogeneous_residuals, coordinates
+from rni.designs.certificate import _homogeneous_residuals, coordinates, invariant_box
 from rni.designs.currents import least_norm, preferred_currents
-from rni.designs.designing import _box, _check_activation, _fresh_points, _help, _visited, residuals
-from rni.designs.exact import linear_factors
+from rni.designs.designing import advice, box_of_integrals, require_suitable_activation, residuals, simulated_error
 from rni.designs.extremes import _neighbours, box_points, linear_maxima, relu_maxima, searched_maxima, shared_axes_bound
+from rni.designs.linear import linear_factors
 from rni.designs.polishing import _candidates
 from rni.designs.relu import (
     _all_sides,
-    _attempts,
-    _balanced_many,
     nearest_nonnegative,
     populations,
+    relu_factors,
     right_conditions,
     signed_strengths,
 )
@@ -187,16 +186,15 @@ def test_populations_are_the_axes_that_neurons_share():
 
 
 def test_a_box_is_enlarged_until_states_can_not_leave_it():
-    rest = torch.tensor([0.0, 0.5]).double()
-    found = _enclosure((0.5, 0.75), rest, lambda box: torch.full((4,), 0.2).double())
-    assert found.obstacle is None
-    torch.testing.assert_close(found.off, torch.tensor([0.4, 0.8]).double())  # r / (1 - decay), or the rest
-    torch.testing.assert_close(found.box, 1.05 * torch.tensor([2.4, 4.8]).double())
-    resting = _enclosure((0.5, 0.75), rest, lambda box: torch.full((4,), 0.01).double())
-    torch.testing.assert_close(resting.off, torch.tensor([0.02, 0.5]).double())
-    growing = _enclosure((0.5, 0.75), rest, lambda box: box.repeat(2))
-    assert "feed on themselves" in str(growing.obstacle)
-    assert "at decay 1" in str(_enclosure((0.5, 1.0), rest, lambda box: box.repeat(2)).obstacle)
+    decays, rest = torch.tensor([0.5, 0.75]).double(), torch.tensor([0.0, 0.5]).double()
+    enclosure = invariant_box(decays, rest, lambda box: torch.full((4,), 0.2).double())
+    assert enclosure is not None
+    torch.testing.assert_close(enclosure[1], torch.tensor([0.4, 0.8]).double())  # r / (1 - decay), or the rest
+    torch.testing.assert_close(enclosure[0], 1.05 * torch.tensor([2.4, 4.8]).double())
+    resting = invariant_box(decays, rest, lambda box: torch.full((4,), 0.01).double())
+    assert resting is not None
+    torch.testing.assert_close(resting[1], torch.tensor([0.02, 0.5]).double())
+    assert invariant_box(decays, rest, lambda box: box.repeat(2)) is None
 
 
 def test_the_sums_of_a_certificate_were_rounded_as_well():
@@ -344,9 +342,8 @@ def test_the_largest_in_a_box_is_climbed_to():
     def residuals(a):
         return torch.stack([(-(a - top).square().sum(1) / 2).exp(), -a.sum(1)], 1)
 
-    found, proven = searched_maxima(residuals, box, 10)
-    torch.testing.assert_close(found, torch.tensor([1.0, 3.0]).double(), rtol=1e-6, atol=0)
-    assert not proven
+    maxima = searched_maxima(residuals, box, 10)
+    torch.testing.assert_close(maxima, torch.tensor([1.0, 3.0]).double(), rtol=1e-6, atol=0)
     points = torch.cat(box_points(2, 10))
     assert points.abs().max() <= 1
     assert len(points) == 4096 + 64
@@ -356,7 +353,7 @@ def test_the_largest_in_a_box_is_climbed_to():
     assert [len(part) for part in box_points(2, 2**24)] == [64, 64]
 
 
-def test_the_nearest_of_non_negative_numbers_meets_its_constraints(generator):
+def test_the_nearest_of_non_negative_numbers_meets_its_constraints(generator, monkeypatch):
     start, a = torch.rand(40, generator=generator).double(), normal(40, 3)
     values = a.T @ torch.rand(40, generator=generator).double()
     rho = nearest_nonnegative(start, a, values)
@@ -368,9 +365,12 @@ def test_the_nearest_of_non_negative_numbers_meets_its_constraints(generator):
     torch.testing.assert_close((start + a @ multipliers).clamp(min=0), rho)
     assert nearest_nonnegative(start, a.abs(), -values.abs()) is None
     rows = normal(40, 2, seed=1)
-    few, many = balanced(start, rows), _balanced_many(start, rows)
+    few = signed_strengths(rows, start, torch.zeros(40).long(), 1)
+    monkeypatch.setattr("rni.designs.relu.FEW", 39)  # the method for many neurons
+    many = signed_strengths(rows, start, torch.zeros(40).long(), 1)
     assert few is not None
     assert many is not None
+    torch.testing.assert_close(few, balanced(start, rows))
     torch.testing.assert_close(many / many.norm(), few / few.norm())
     assert float(many @ start) == pytest.approx(float(start @ start))
 
@@ -398,11 +398,15 @@ def test_the_conditions_on_m_are_those_of_the_text():
 @pytest.mark.parametrize(("channels", "neurons", "designed", "polished"), AXES)
 def test_how_many_axes_are_looked_for(channels, neurons, designed, polished, monkeypatch):
     """About 4 (D + 1) neurons for each, up to 4 D of them; next to a trained network, half as many neurons."""
-    monkeypatch.setattr("rni.designs.relu.currents_on_axes", lambda d, aim, number, g: iter([number]))
+    tried = []
+    monkeypatch.setattr("rni.designs.relu.currents_on_axes", lambda d, aim, number, g: tried.append(number) or [])
+    monkeypatch.setattr("rni.designs.relu.currents_of_few_neurons", lambda d, g: [])
     monkeypatch.setattr("rni.designs.polishing.currents_on_axes", lambda d, aim, number, g: iter([(aim, number)]))
     monkeypatch.setattr("rni.designs.polishing.right_conditions", lambda e, p, left, own: (own, p))
     e, d, one = normal(neurons, channels), normal(neurons, channels, seed=1), torch.ones(channels).double()
-    assert next(_attempts(e, d, one, torch.Generator())) == designed
+    with pytest.raises(rni.InputError):
+        relu_factors(e, d, one, torch.Generator())
+    assert tried == [designed]
     decays, gains = one / 2, torch.arange(1, channels + 1).double()
     near, number, strengths = next(_candidates("relu", d, e, d, decays, gains, 0))
     assert number == polished
@@ -410,14 +414,17 @@ def test_how_many_axes_are_looked_for(channels, neurons, designed, polished, mon
     torch.testing.assert_close(strengths, 2 * one)
 
 
-def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box():
+def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box(monkeypatch):
     made = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 60)
     assert made.offset == (0, 0)
     assert max(*made.output_residuals, *made.current_residuals) < 1e-12
-    assert "for any duration" in str(made)
-    assert "for any duration" not in str(rni.design(rni.Integration(1.0), 20))  # there is no bound
-    box = torch.tensor([1.0, 5.0]).double()
-    z = _fresh_points(made.network, box, 0)
+    assert len(str(rni.design(rni.Integration(1.0), 20)).splitlines()) == len(str(made).splitlines()) - 1  # no bound
+    points = []
+    monkeypatch.setattr(
+        "rni.designs.designing.residuals", lambda net, z, offset: points.append(z) or residuals(net, z, offset)
+    )
+    rni.design(rni.Integration([0.7, 0.6]), 300, "tanh", bounds=(1.0, 2.0))
+    (z,), box = points, torch.tensor([1.0, 2.0]).double()
     assert z.shape == (256, 2)
     assert bool((z.abs().amax(0) <= box).all())
     assert bool((z.abs().amax(0) > 0.95 * box).all())
@@ -425,7 +432,7 @@ def test_points_at_which_a_design_is_checked_are_anywhere_in_its_box():
 
 
 @pytest.mark.parametrize("leak", [1.0, 0.5])
-def test_residuals_of_a_design_point_by_point(leak):
+def test_residuals_of_a_design_point_by_point(leak, monkeypatch):
     net = rni.design(rni.Integration([0.9, 0.8], [2.0, 0.5]), 12, "linear", leak=leak).network
     factors = net.recurrent.factors()
     assert factors is not None
@@ -439,44 +446,49 @@ def test_residuals_of_a_design_point_by_point(leak):
     found = residuals(off, z, q)
     assert found[0] == pytest.approx(((outputs - wanted).norm(dim=0) / wanted.norm(dim=0)).tolist())
     assert found[1] == pytest.approx(((coordinates - kept).norm(dim=0) / (decays * z).norm(dim=0)).tolist())
-    x = normal(2, 9, 2, seed=2)
-    a, undamped = torch.zeros(2, 2).double(), []
-    for t in range(9):  # a <- (1 - leak) a + leak inner (a + x), where z = a + x
-        undamped.append(a + x[:, t])
+
+    inputs = []  # of a simulation with bounds, which are scaled so that the largest z = a + x reach the bounds
+    monkeypatch.setattr("rni.designs.designing.relative_error", lambda net, x: inputs.append(x) or torch.zeros(2))
+    simulated_error(off, (3.0, 4.0), duration=9)
+    (x,) = inputs
+    a, reached = torch.zeros(len(x), 2).double(), []
+    for t in range(9):  # a <- (1 - leak) a + leak inner (a + x)
+        reached.append(a + x[:, t])
         a = (1 - leak) * a + leak * decays * (a + x[:, t])
-    torch.testing.assert_close(_visited(off, x), torch.stack(undamped, 1))
+    torch.testing.assert_close(torch.stack(reached).abs().amax((0, 1)), torch.tensor([3.0, 4.0]).double())
 
 
-def test_what_stands_between_a_network_and_its_integrals_is_told():
+def test_the_advice_about_a_design_that_fails_names_the_numbers_behind_its_error():
     linear = rni.design(rni.Integration([0.9, 0.8], [2.0, -0.5]), 12, "linear").network
     e, d = (part.detach().norm(dim=0) for part in (linear.encoders, linear.decoders))
     low, high = sorted((torch.tensor([2.0, 0.5]) / d / e).tolist())
     none, box = torch.zeros(2).double(), torch.tensor([2.0, 4.0]).double()
-    assert _help(linear, none, box, (1.0, 1.0)).endswith(f"{low:.2g} to {high:.2g}")
+    assert f"{low:.2g} to {high:.2g}" in advice(linear, none, box, (1.0, 1.0))  # strengths
     net = rni.Network(linear.task, linear.encoders, linear.decoders, linear.recurrent, "tanh")
-    assert "whose output is 0.2 of the largest" in _help(net, torch.tensor([0.4, 0.4]).double(), box, (1.0, 1.0))
-    text = _help(net, torch.tensor([0.19, -0.39]).double(), box, (0.1, 0.15))  # 10 x 0.1 > 5 x 0.15
-    assert text.startswith("smaller decays (0.9 adds up some 10 steps, each off by 1.0e-01), other bounds than 2,")
-    assert f"within the {float(linear.decoders.detach()[:, 0].abs().sum()):.3g} that" in text
-    assert "0.8 adds up some 5 steps, each off by 3.0e-01" in _help(net, none, box, (0.1, 0.3))
+    assert " 0.2 " in advice(net, torch.tensor([0.4, 0.4]).double(), box, (1.0, 1.0))  # activity at rest
+    text = advice(net, torch.tensor([0.19, -0.39]).double(), box, (0.1, 0.15))  # 10 x 0.1 > 5 x 0.15
+    for number in ("0.9", "10", "1.0e-01", "2", f"{float(linear.decoders.detach()[:, 0].abs().sum()):.3g}"):
+        assert f"{number} " in text.replace(",", " ").replace(")", " ")
+    text = advice(net, none, box, (0.1, 0.3))
+    for number in ("0.8", "5", "3.0e-01"):
+        assert f"{number} " in text.replace(",", " ").replace(")", " ")
 
 
 def test_bounds_and_activations_that_no_design_can_have():
     task = rni.Integration([0.9, 0.5])
-    torch.testing.assert_close(_box(task, None), torch.tensor([10.0, 2.0]).double())
-    assert _box(task, [3, 4]).tolist() == [3, 4]
+    torch.testing.assert_close(box_of_integrals(task, None), torch.tensor([10.0, 2.0]).double())
+    assert box_of_integrals(task, [3, 4]).tolist() == [3, 4]
     for bounds in ([1.0], [1.0, 0.0], [1.0, math.inf], [1.0, -1.0]):
-        with pytest.raises(rni.InputError, match="allowed: 2 positive numbers"):
-            _box(task, bounds)
+        with pytest.raises(rni.InputError) as error:
+            box_of_integrals(task, bounds)
+        assert (error.value.field, error.value.value) == ("bounds", bounds)
     d = torch.tensor([[1.0, 0.5], [-1.0, -0.5]]).double()  # tanh gives up to 2 and 1
     scaled = rni.Integration([0.9, 0.5], [1.0, -2.0])
-    _check_activation(activation.make("tanh"), scaled, d, torch.tensor([2.2, 0.99]).double())
-    for box, words in (
-        ([2.3, 0.9], "channel 1 up to 2.07; allowed: well below 2,"),
-        ([2.2, 1.1], "channel 2 up to 1.1; al"),
-    ):
-        with pytest.raises(rni.InputError, match=words):
-            _check_activation(activation.make("tanh"), scaled, d, torch.tensor(box).double())
+    require_suitable_activation(activation.make("tanh"), scaled, d, torch.tensor([2.2, 0.99]).double())
+    for box, output in (([2.3, 0.9], 0.9 * 2.3), ([2.2, 1.1], 2 * 0.5 * 1.1)):
+        with pytest.raises(rni.InputError) as error:
+            require_suitable_activation(activation.make("tanh"), scaled, d, torch.tensor(box).double())
+        assert (error.value.field, error.value.value) == ("bounds", pytest.approx(output))
 
 
 @pytest.mark.parametrize("strengths", [(0.5, 2.0), (1.0, 1.0)])
@@ -488,8 +500,9 @@ def test_linear_factors_meet_their_conditions_down_to_two_neurons_a_channel(stre
         torch.testing.assert_close(d.T @ left, torch.eye(2).double())
         torch.testing.assert_close(right.T @ e, torch.eye(2).double())
         torch.testing.assert_close(right.T @ left, torch.diag(1 / p))
-    with pytest.raises(rni.InputError, match="neurons: 3; allowed: at least 4"):
+    with pytest.raises(rni.InputError) as error:
         linear_factors(e[:3], d[:3], p, torch.Generator().manual_seed(0))
+    assert (error.value.field, error.value.value) == ("neurons", 3)
     same = torch.linalg.qr(normal(2, 2)).Q
     left, right = linear_factors(same, same, torch.ones(2).double(), torch.Generator().manual_seed(0))
     torch.testing.assert_close(same.T @ left, torch.eye(2).double())

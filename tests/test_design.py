@@ -141,16 +141,19 @@ def simulated_error(design, duration=300):
 def test_linearly_dependent_vectors_are_refused_for_every_activation(activation, dependent, generator):
     given = vectors.independent(100, 3, generator)._asdict()
     given[dependent][:, 2] = given[dependent][:, 0] - given[dependent][:, 1]
-    with pytest.raises(rni.InputError, match=f"{dependent}: linearly dependent"):
+    with pytest.raises(rni.InputError) as error:
         rni.design(rni.Integration([0.8, 0.7, 0.6]), 100, activation, **given)
+    assert error.value.field == dependent
 
 
 def test_a_linear_design_needs_two_neurons_for_each_channel(generator):
     task = rni.Integration(DECAYS[:3])
     assert simulated_error(rni.design(task, 6, "linear")) < 1e-10
     for neurons in (3, 4, 5):
-        with pytest.raises(rni.InputError, match=f"neurons: {neurons}; allowed: at least 6"):
+        with pytest.raises(rni.InputError) as error:
             rni.design(task, neurons, "linear")
+        assert (error.value.field, error.value.value) == ("neurons", neurons)
+        assert error.value.allowed.startswith("at least 6")
 
 
 def test_a_linear_design_needs_fewer_neurons_where_the_encoders_suit_the_decoders(generator):
@@ -190,8 +193,9 @@ def test_one_relu_channel_is_possible_exactly_when_theory_says_so(decoder, encod
     if possible:
         assert simulated_error(rni.design(rni.Integration(0.9, scale), **options)) < 1e-9
     else:
-        with pytest.raises(rni.InputError, match=r"decoders|neurons"):
+        with pytest.raises(rni.InputError) as error:
             rni.design(rni.Integration(0.9, scale), **options)
+        assert error.value.field in ("decoders", "neurons")
 
 
 @pytest.mark.parametrize("activation", ["linear", "relu"])
@@ -212,9 +216,10 @@ def test_other_activations_take_vectors_of_any_size_too(encoder, generator):
 def test_a_bounded_activation_says_how_large_its_integrals_can_be():
     """At most the sum of all |d_j| / 2 for sigmoids, sqrt(n / 2 pi) for Gaussian decoders of length 1."""
     for activation, factor in (("sigmoid", 1), ("tanh", 2)):
-        with pytest.raises(rni.InputError, match="smaller bounds") as error:
+        with pytest.raises(rni.InputError) as error:
             rni.design(rni.Integration(0.9, 1e6), 400, activation)
-        allowed = float(str(error.value).split("allowed: well below ")[1].split(",")[0])
+        assert (error.value.field, error.value.value) == ("bounds", pytest.approx(0.9e6 * 10))
+        allowed = float(error.value.allowed.removeprefix("well below ").split(",")[0])
         assert allowed == pytest.approx(factor * (400 / (2 * np.pi)) ** 0.5, rel=0.1)
     assert max(rni.design(rni.Integration(0.95), 300, "tanh", bounds=[4.0]).error(1000)) < 0.1
 
@@ -222,15 +227,18 @@ def test_a_bounded_activation_says_how_large_its_integrals_can_be():
 def test_what_does_not_integrate_is_not_returned():
     """Fits of max(nu, 0)^p to a line look fair, and feed on themselves."""
     for exponent in (1.2, 1.5, 2.0):
-        with pytest.raises(rni.InputError, match=r"errs by .* over 2000 steps"):
+        with pytest.raises(rni.InputError) as error:
             rni.design(rni.Integration(0.8), 200, RectifiedPower(exponent))
+        assert error.value.field == "design"
+        assert error.value.value > 0.1
 
 
 def test_a_perfect_integrator_has_bounds_of_its_own():
     """Decay 1: exact where f is linear or ReLU; nothing without bounds otherwise."""
     assert simulated_error(rni.design(rni.Integration(1.0), 50)) < 1e-10
-    with pytest.raises(rni.InputError, match="bounds"):
+    with pytest.raises(rni.InputError) as error:
         rni.design(rni.Integration(1.0), 100, "softplus")
+    assert error.value.field == "bounds"
 
 
 def test_any_number_of_threads_gives_the_same_design():
@@ -266,42 +274,54 @@ def test_nearest_nonnegative_is_a_projection_onto_the_constraints(generator):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("field", "arguments"),
     [
-        ({"decoders": torch.rand(50, 1)}, "both signs"),
-        ({"decoders": torch.rand(50, 1), "activation": "sigmoid"}, "both signs"),
-        ({"decoders": [["a"]]}, "decoders: list"),
-        ({"encoders": np.full((50, 1), np.nan)}, "finite"),
-        ({"activation": torch.ones_like}, "same activity"),
-        ({"activation": lambda nu: 0 * nu}, "same activity"),
-        ({"activation": torch.sqrt}, "finite"),
-        ({"activation": lambda nu: nu.sum()}, "elementwise"),
-        ({"activation": lambda nu: nu[..., :1]}, "elementwise"),
-        ({"activation": lambda nu: nu.float()}, "dtype"),
-        ({"activation": torch.sign, "bounds": (1.0,)}, "errs by"),
-        ({"activation": Sigmoid(torch.ones(7))}, "7 values; allowed: 1 or 50"),
-        ({"neurons": 1}, "decoders"),
-        ({"neurons": 2.0}, "neurons: 2.0"),
-        ({"seed": -1}, "seed: -1"),
-        ({"activation": "tanh", "bounds": 3.0}, "bounds: 3.0"),
-        ({"activation": "tanh", "bounds": (float("nan"),)}, "bounds"),
-        ({"activation": "tanh", "bounds": (float("inf"),)}, "bounds"),
-        ({"activation": "tanh", "bounds": ("a",)}, "bounds"),
-        ({"activation": "tanh", "bounds": (-1.0,)}, "bounds"),
-        ({"decoders": torch.zeros(50, 1)}, "no column 0"),
-        ({"encoders": torch.rand(50, 2)}, r"shape \(50, 2\)"),
-        ({"activation": "rectified_power"}, "errs by"),
-        ({"activation": "tanh", "bounds": (1.0, 2.0)}, "bounds"),
-        ({"activation": "foo"}, "activation: 'foo'"),
-        ({"bounds": (1.0,)}, "allowed: none for 'relu'"),
-        ({"neurons": 0}, "neurons: 0"),
+        ("decoders", {"decoders": torch.rand(50, 1)}),
+        ("bounds", {"decoders": torch.rand(50, 1), "activation": "sigmoid"}),
+        ("decoders", {"decoders": [["a"]]}),
+        ("decoders", {"decoders": torch.zeros(50, 1)}),
+        ("encoders", {"encoders": np.full((50, 1), np.nan)}),
+        ("encoders", {"encoders": torch.rand(50, 2)}),
+        ("activation", {"activation": torch.ones_like}),
+        ("activation", {"activation": lambda nu: 0 * nu}),
+        ("activation", {"activation": torch.sqrt}),
+        ("activation", {"activation": lambda nu: nu.sum()}),
+        ("activation", {"activation": lambda nu: nu[..., :1]}),
+        ("activation", {"activation": lambda nu: nu.float()}),
+        ("activation", {"activation": "foo"}),
+        ("sigmoid.slope", {"activation": Sigmoid(torch.ones(7))}),
+        ("design", {"activation": torch.sign, "bounds": (1.0,)}),
+        ("design", {"activation": "rectified_power"}),
+        ("neurons", {"neurons": 1}),
+        ("neurons", {"neurons": 2.0}),
+        ("neurons", {"neurons": 0}),
+        ("seed", {"seed": -1}),
+        ("bounds", {"activation": "tanh", "bounds": 3.0}),
+        ("bounds", {"activation": "tanh", "bounds": (float("nan"),)}),
+        ("bounds", {"activation": "tanh", "bounds": (float("inf"),)}),
+        ("bounds", {"activation": "tanh", "bounds": ("a",)}),
+        ("bounds", {"activation": "tanh", "bounds": (-1.0,)}),
+        ("bounds", {"activation": "tanh", "bounds": (1.0, 2.0)}),
+        ("bounds", {"bounds": (1.0,)}),
     ],
 )
-def test_what_can_not_be_designed_is_refused_in_one_line(arguments, words):
-    with pytest.raises(rni.InputError, match=words) as error:
+def test_what_can_not_be_designed_is_refused_in_one_line(field, arguments):
+    with pytest.raises(rni.InputError) as error:
         rni.design(rni.Integration(0.9), **{"neurons": 50, **arguments})
+    assert str(error.value).startswith(f"{field}: ")
     assert "\n" not in str(error.value)
-    assert "allowed" in str(error.value)
+
+
+def test_a_design_simulates_its_network_once(monkeypatch):
+    """The test of 2000 steps, whose result is printed, and nothing else."""
+    simulated, outputs = [], rni.Network.outputs
+    monkeypatch.setattr(
+        rni.Network, "outputs", lambda net, x, *rest: simulated.append(x.shape) or outputs(net, x, *rest)
+    )
+    design = rni.design(rni.Integration([0.9, 0.8]), 60)
+    assert str(design)
+    assert [shape[1] for shape in simulated] == [2000]
+    assert design.errors == design.error()
 
 
 @pytest.fixture
@@ -371,24 +391,24 @@ def test_command_line_writes_the_network_that_the_library_designs(command):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "named"),
     [
-        ((), "decays: missing"),
-        (("--decays", "2"), "numbers between 0 and 1"),
+        ((), "decays"),
+        (("--decays", "2"), "decays"),
         (("--decays", "x"), "--decays"),
-        (("--decays", "0.9", "--scales", "1", "2"), "one for each decay"),
-        (("--decays", "0.9", "--neurons", "2"), "more neurons"),
-        (("--decays", ".9", ".8", ".7", "--neurons", "2"), "neurons: 2; allowed: 3 or more"),
-        (("--decays", "0.995", "--activation", "sigmoid"), "smaller bounds"),
+        (("--decays", "0.9", "--scales", "1", "2"), "scales"),
+        (("--decays", "0.9", "--neurons", "2"), "neurons"),
+        (("--decays", ".9", ".8", ".7", "--neurons", "2"), "neurons"),
+        (("--decays", "0.995", "--activation", "sigmoid"), "bounds"),
         (("--decays", "0.9", "--activation", "sigmoid", "--bounds", "1", "2"), "bounds"),
         (("--decays", "1", "--activation", "sigmoid"), "bounds"),
-        (("--decays", "0.9", "--activation", "foo"), "relu"),
-        (("--decays", "0.9", "--weights", "dense"), "--weights: no such option"),
+        (("--decays", "0.9", "--activation", "foo"), "activation"),
+        (("--decays", "0.9", "--weights", "dense"), "--weights"),
         ((".9",), "--decays .9"),
     ],
 )
-def test_command_line_answers_a_wrong_value_in_one_line(command, arguments, words):
+def test_command_line_answers_a_wrong_value_in_one_line(command, arguments, named):
     code, _, err = command(*arguments)
     assert code == 2
-    assert words in err
+    assert named in err
     assert err.count("\n") == 1

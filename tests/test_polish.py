@@ -46,19 +46,20 @@ def test_noise_on_an_exact_network_is_taken_back(generator):
 
 
 @pytest.mark.parametrize(
-    ("net", "words"),
+    ("net", "field"),
     [
         (
             lambda g: rni.Network(rni.Integration(0.9), *vectors.independent(9, 1, g), torch.eye(9), "tanh"),
             "activation",
         ),
-        (lambda g: rni.Network(rni.Integration(0.9), *vectors.independent(9, 1, g), torch.zeros(9, 9)), "transmits"),
-        (lambda g: rni.Network(rni.Integration([0.9, 0.8]), *vectors.independent(5, 2, g), torch.eye(5)), "at least 6"),
+        (lambda g: rni.Network(rni.Integration(0.9), *vectors.independent(9, 1, g), torch.zeros(9, 9)), "network"),
+        (lambda g: rni.Network(rni.Integration([0.9, 0.8]), *vectors.independent(5, 2, g), torch.eye(5)), "neurons"),
     ],
 )
-def test_what_can_not_be_polished_is_refused_in_one_line(net, words, generator):
-    with pytest.raises(rni.InputError, match=words):
+def test_what_can_not_be_polished_is_refused(net, field, generator):
+    with pytest.raises(rni.InputError) as error:
         rni.polish(net(generator))
+    assert error.value.field == field
 
 
 def test_command_line_polishes_a_network_file(rni_command):
@@ -79,6 +80,7 @@ def test_command_line_says_how_many_integrals_neurons_hold(rni_command):
     for wrong in (["--capacity"], ["--capacity", "--neurons", 0], ["--neurons", 5]):
         code, _, err = rni_command("theory", *wrong)
         assert (code, err.count("\n")) == (2, 1)
+        assert wrong[0].removeprefix("--") in err or "neurons" in err
 
 
 def test_a_network_next_to_an_exact_one_has_a_bound_where_w_contracts():
@@ -95,14 +97,12 @@ def test_a_network_next_to_an_exact_one_has_a_bound_where_w_contracts():
         error = (net.outputs(x) - task.targets(x)).abs().amax((0, 1))
     assert bool((error < bounds).all())
     assert bool((bounds < 300 * error).all())
-    assert "of the network as it was: error below" in str(polished)
 
 
 def test_relu_networks_amplify_in_some_direction_so_that_there_is_no_such_bound():
     polished = rni.polish(rni.design(rni.Integration(0.9), 60).network)
     assert polished.norm > 1
     assert polished.trained_bounds() == (torch.inf,)
-    assert "of the network as it was: no bound, as |W| = " in str(polished)
 
 
 def test_analyze_shows_the_way_to_an_exact_integrator(rni_command, tmp_path):

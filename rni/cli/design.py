@@ -1,4 +1,4 @@
-"""`rni design`."""
+"""The command `rni design`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,22 +21,22 @@ def design(
     ] = None,
     neurons: Neurons = 1000,
     activation: Activation = "relu",
-    leak: Annotated[float, typer.Option(help="alpha = dt / tau of a leaky network; 1 is none.")] = 1.0,
+    leak: Annotated[float, typer.Option(help="alpha = dt / tau of a leaky network; 1 is no leak.")] = 1.0,
     seed: Seed = 0,
-    out: Annotated[Path, typer.Option(help="Where the network goes.")] = Path("designed.safetensors"),
+    out: Annotated[Path, typer.Option(help="File of the network.")] = Path("designed.safetensors"),
     force: Force = False,
-    polish: Annotated[Path | None, typer.Option(metavar="NET", help="The exact integrator next to this one.")] = None,
+    polish: Annotated[Path | None, typer.Option(metavar="NET", help="Make this trained network exact.")] = None,
 ) -> None:
     """Design a network without training: --decays 0.995 0.993 [--scales 1 2], one of each for a channel.
 
-    Linear and ReLU networks come out exact, others for integrals z up to what inputs up to 1 reach, or up to --bounds:
-    sigmoids hold integrals up to about sqrt(neurons / 2 pi), tanh twice that, whatever the decays. Prints the error
-    over 2000 steps and the bound for any number of steps. --polish NET.safetensors makes a trained network exact
-    instead, and says how far that moves it.
+    Linear and ReLU networks are exact. Others are approximate, for integrals z up to what inputs up to 1 reach, or up
+    to --bounds. Sigmoids hold integrals up to about sqrt(neurons / 2 pi), and tanh twice that, for any decays. The
+    command prints the error over 2000 steps and a bound for any number of steps. --polish NET.safetensors makes a
+    trained network exact instead, and prints how far its weights move.
     """
     if polish is not None:
-        if given(context) - {"polish", "out", "force"}:
-            raise InputError("--polish: given with other options; allowed: --out, as all else is the network's own")
+        if others := given(context) - {"polish", "out", "force"}:
+            raise InputError("--polish", sorted(others)[0], "only --out, because all else comes from the network")
         require_network(polish)
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
@@ -57,9 +57,8 @@ def design(
         from rni.designs import design
         from rni.files import native
 
-        net = specification.build()
-        vectors = {"encoders": net.encoders, "decoders": net.decoders}
-        result = design(net.task, neurons, net.f, **vectors, bounds=largest, leak=leak, seed=seed)
+        f = specification.network.activation.build(neurons, specification.stream)
+        result = design(specification.task.build(), neurons, f, bounds=largest, leak=leak, seed=seed)
     native.save(result.network, out, specification.to_dict())
     print(result)
     print(f"wrote {out}")

@@ -1,4 +1,4 @@
-"""`rni theory`."""
+"""The command `rni theory`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,25 +21,28 @@ def theory(
     neurons: Annotated[int | None, typer.Option(help="With --capacity: how many channels they can integrate.")] = None,
     channels: Annotated[int | None, typer.Option(help="With --capacity: how many neurons they need.")] = None,
 ) -> None:
-    """Linear networks: the best learning rate, the time to converge and the scales to avoid, for one channel.
+    """Compute the best learning rate, the time to converge and the scales to avoid of a linear network, for one
+    channel.
 
-    Rates and times hold close to the integrator that descent converges to fastest; from W = 0 it may come to another
-    one, so the rate up to which it settles from there is measured.
+    Learning rates and times hold close to the integrator to which descent converges fastest. From W = 0 descent may
+    reach another integrator. The command therefore also measures up to which learning rate it settles from W = 0.
 
-    With a network file: is it a generalizing integrator, and if not, which of its modes is at fault? With --capacity:
-    how many channels --neurons can integrate exactly, or how many neurons --channels need, linear and ReLU.
+    With a network file, the command says whether the network is a generalizing integrator, and if not, which of its
+    modes violates the conditions. With --capacity, it says how many channels --neurons can integrate exactly, or how
+    many neurons --channels need, for linear and ReLU networks.
     """
     if capacity:
         _show_capacity(neurons, channels)
         return
     if neurons is not None or channels is not None:
-        raise InputError("--neurons, --channels: given without --capacity; allowed: with it")
+        flag, value = ("--neurons", neurons) if neurons is not None else ("--channels", channels)
+        raise InputError(flag, value, "only with --capacity")
     if network is not None:
         require_network(network)
         _show_conditions(network)
         return
     if not 0 < decay <= 1:
-        raise InputError(f"--decay: {decay}; allowed: above 0, up to 1")
+        raise InputError("--decay", decay, "above 0, up to 1")
 
     import numpy as np
 
@@ -69,7 +72,7 @@ def theory(
 
 def _show_capacity(neurons: int | None, channels: int | None) -> None:
     if (neurons is None) == (channels is None):
-        raise InputError("--capacity: needs one of --neurons and --channels; allowed: e.g. --neurons 1000")
+        raise InputError("--capacity", None, "with one of --neurons and --channels", problem="one of two is needed")
 
     from rni.theory import largest_channels, least_neurons
 
@@ -89,7 +92,8 @@ def _show_conditions(path: Path) -> None:
 
     net = native.load(path)
     if net.f.name != "linear":
-        raise InputError(f"{path}: activation {net.f.name!r}; allowed: 'linear', for which the conditions are exact")
+        allowed = "a linear network, for which the conditions are exact"
+        raise InputError(str(path), net.f.name, allowed, problem=f"activation {net.f.name!r}")
     w, e, d = (tensor.detach() for tensor in (net.recurrent.matrix(), net.encoders, net.decoders))
     report = is_generalizing_integrator(w, e, d, net.task.decays, net.task.scales)
     print(report)

@@ -147,9 +147,9 @@ class Diverged(RuntimeError):
 
 
 def require_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number from `least` on."""
+    """Raise an error if the value is not a whole number from `least` on."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name}: {value!r}; allowed: a whole number from {least} on")
+        raise InputError(name, value, f"a whole number from {least} on")
 
 
 def require_is(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
@@ -188,7 +188,7 @@ def did_you_mean(name: Any, allowed: Iterable[str]) -> str:
 def require_one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Refuse a name that is none of those allowed."""
     if value not in (names := tuple(allowed)):
-        raise InputError(f"{name}: {value!r}; allowed: {', '.join(map(repr, names))}{did_you_mean(value, names)}")
+        raise InputError(name, value, ", ".join(map(repr, names)), hint=nearest(value, names))
 
 
 def in_words(message: str) -> str:

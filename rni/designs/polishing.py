@@ -1,7 +1,8 @@
-r"""The exact integrator next to a trained network: its own encoders and decoders, currents near to its own L = WE.
+r"""The exact integrator next to a trained network, with the same encoders and decoders and similar currents L = WE.
 
-$W' = L'M'^\dagger$ meets the conditions of `relu.py`. L' is on shared axes, near to L; M' is the nearest to the
-network's own $M^\dagger = (L^\dagger L)^{-1} L^\dagger W$ with $C^\dagger M' = V$, as the conditions are linear in M'.
+$W' = L'M'^\dagger$ satisfies the conditions of `rni.designs.relu`. L' is on shared axes and close to L. M' is the
+solution of $C^\dagger M' = V$ that is closest to the network's own $M^\dagger = (L^\dagger L)^{-1} L^\dagger W$. This
+is a linear problem, because the conditions are linear in M'.
 """
 
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ import torch
 from torch import Tensor
 
 from rni.activations import HOMOGENEOUS
-from rni.core.described import Described, numbers
 from rni.core.errors import InputError
 from rni.core.rng import stream
+from rni.core.text_result import TextResult, join_numbers
 from rni.designs.certificate import MARGIN, Certificate, certify
 from rni.designs.currents import least_norm
 from rni.designs.relu import currents_on_axes, right_conditions
@@ -25,13 +26,28 @@ from rni.weights import LowRank
 
 
 @dataclass(frozen=True, repr=False)
-class Polished(Described):
-    r"""An exact integrator and how far it is from the network that it was made of.
+class Polished(TextResult):
+    r"""An exact integrator, and its distance to the network that it was made from.
 
-    distance: $|W' - W| / |W|$ (Frobenius); of it, bulk: the part of W that has nothing to do with its currents L,
-    $|W - LM^\dagger| / |W|$, and currents: $|L' - L| / |L|$. before, after: relative errors by channel over `duration`
-    steps of white noise. norm, moved: largest singular values of W and of W' - W.
+    Attributes
+    ----------
+    network : Network
+        The exact integrator.
+    distance : float
+        $|W' - W| / |W|$, in the Frobenius norm.
+    bulk : float
+        $|W - LM^\dagger| / |W|$, the part of W that does not contribute to its currents L.
+    currents : float
+        $|L' - L| / |L|$.
+    before, after : tuple of float
+        Relative errors over `duration` steps of white noise, (channels,).
+    duration : int
+        The number of steps of this test.
+    norm, moved : float
+        The largest singular values of W and of W' - W.
 
+    Examples
+    --------
     >>> net = rni.design(rni.Integration(0.9), neurons=40).network
     >>> rni.polish(net).distance < 1e-9  # it was exact before
     True
@@ -49,28 +65,28 @@ class Polished(Described):
 
     def lines(self) -> Iterator[str]:
         net = self.network
-        yield f"{net.neurons} neurons, {net.f!r}, decays {numbers(net.task.decays)}"
+        yield f"{net.neurons} neurons, {net.f!r}, decays {join_numbers(net.task.decays)}"
         for name, errors in (("before", self.before), ("after", self.after)):
-            yield f"relative error, {self.duration} steps, {name}: {'  '.join(f'{error:.1e}' for error in errors)}"
+            yield f"relative error, {self.duration} steps, {name}: {join_numbers(errors, '.1e')}"
         yield f"W moved by {self.distance:.3g} of its norm: bulk {self.bulk:.3g}, currents by {self.currents:.3g}"
         if max(net.task.decays) < 1:
             yield f"for any duration: {self.certificate()}"
-            bounds = "  ".join(f"{bound:.2g}" for bound in self.trained_bounds())
-            known = (
-                f"error below {bounds} for inputs up to 1" if self.norm < 1 else f"no bound, as |W| = {self.norm:.3g}"
-            )
-            yield f"for any duration, of the network as it was: {known}"
+            trained = f"no bound, as |W| = {self.norm:.3g}"
+            if self.norm < 1:
+                trained = f"error below {join_numbers(self.trained_bounds(), '.2g')} for inputs up to 1"
+            yield f"for any duration, of the network as it was: {trained}"
 
     def certificate(self) -> Certificate:
-        """The bound on the error of the polished network, for sequences of any length."""
+        """Bound the error of the polished network, for sequences of any length."""
         return certify(self.network)
 
     def trained_bounds(self) -> tuple[float, ...]:
-        r"""On the error of the network as it was, for inputs up to 1 and any duration, up to rounding; or infinite.
+        r"""Bound the error of the network before polishing, for inputs up to 1 and any duration, without rounding.
 
-        Its states are off those $h'$ of the exact one by $|W|$ times what they were, and $|W' - W|\,|h' + Ex|$:
-        $\epsilon \le |W' - W|\,(|L'||z| + |E||x|) / (1 - |W|)$ at most, if $|W| < 1$ (spectral norms), and outputs by
-        $|d|\,\epsilon$ more than those of the exact one.
+        The difference between its states and the states $h'$ of the exact network changes in each step to at most $|W|$
+        times itself, plus $|W' - W|\,|h' + Ex|$. For $|W| < 1$ (spectral norms) it is therefore at most
+        $\epsilon \le |W' - W|\,(|L'||z| + |E||x|) / (1 - |W|)$, and the error of the outputs exceeds that of the exact
+        network by at most $|d|\,\epsilon$. For $|W| \ge 1$ and at decay 1 the bound is infinite.
         """
         net = self.network
         if self.norm >= 1 or max(net.task.decays) == 1:
@@ -81,15 +97,31 @@ class Polished(Described):
         decays = left.new_tensor(net.task.undamped(net.leak).decays)
         largest = torch.linalg.matrix_norm(left, 2) * MARGIN * (1 / (1 - decays)).norm()
         driven = torch.linalg.matrix_norm(net.encoders.detach(), 2) * net.channels**0.5
-        off = self.moved * (largest + driven) / (1 - self.norm)
+        error = self.moved * (largest + driven) / (1 - self.norm)
         exact = left.new_tensor(self.certificate().bounds)
-        return tuple((exact + net.decoders.detach().norm(dim=0) * off).tolist())
+        return tuple((exact + net.decoders.detach().norm(dim=0) * error).tolist())
 
 
 @torch.no_grad()
 def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
-    """The exact ReLU or linear integrator next to a trained one, in float64, with W of rank D.
+    r"""Compute the exact ReLU or linear integrator $W' = L'M'^\dagger$ next to a trained network, in float64.
 
+    Parameters
+    ----------
+    net : Network
+        A trained linear or ReLU network.
+    duration : int, optional
+        The number of steps of the test before and after.
+    seed : int, optional
+        Seed of the axes and of the inputs of the test.
+
+    Raises
+    ------
+    InputError
+        If the network has another activation, does not transmit all inputs, or if no exact solution was found.
+
+    Examples
+    --------
     >>> task = rni.Integration(0.9)
     >>> vectors = rni.vectors.independent(60, 1, torch.Generator().manual_seed(0))
     >>> net = rni.Network(task, *vectors, torch.zeros(60, 60).double())
@@ -100,43 +132,55 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
     """
     require_network(net)
     if net.f.name not in HOMOGENEOUS:
-        raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' or 'relu', which can be exact")
+        raise InputError("activation", net.f.name, "'linear' or 'relu', which can be exact")
+
+    # L and M of the network itself
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))
     task = net.task.undamped(net.leak)
     decays, gains = w.new_tensor(task.decays), w.new_tensor(task.decays) * w.new_tensor(task.scales)
     left = w @ e
-    if not bool(torch.linalg.svdvals(left)[-1] > 1e-12 * torch.linalg.svdvals(left)[0]):
-        raise InputError("network: W transmits fewer inputs than it has channels; allowed: a trained one")
+    singular = torch.linalg.svdvals(left)
+    if not bool(singular[-1] > 1e-12 * singular[0]):
+        problem = "W transmits fewer inputs than the network has channels"
+        raise InputError("network", None, "a trained network", problem=problem)
     right = torch.linalg.lstsq(left, w, driver="gelsd").solution.T
-    found = []
-    for near, conditions, values in _candidates(net.f.name, left, e, d, decays, gains, seed):
+
+    # the closest M' for each candidate L'
+    solutions = []
+    for new_left, conditions, values in _candidates(net.f.name, left, e, d, decays, gains, seed):
         change = least_norm(conditions, values - conditions.T @ right)
         if change is not None:
-            found.append((float((near @ (right + change).T - w).norm()), near, right + change))
-    if not found:
+            new_right = right + change
+            solutions.append((float((new_left @ new_right.T - w).norm()), new_left, new_right))
+    if not solutions:
+        least = least_neurons(net.channels, net.f.name)
         raise InputError(
-            f"neurons: no exact solution found for {net.neurons} of them; allowed: more, at least "
-            f"{least_neurons(net.channels, net.f.name)}, or decoders whose rows point to all sides"
+            "neurons",
+            net.neurons,
+            f"more neurons, at least {least}, or decoders whose rows surround 0",
+            problem=f"no exact solution found for {net.neurons} of them",
         )
-    distance, near, moved = min(found, key=lambda pair: pair[0])
-    exact = Network(net.task, e, d, LowRank(near, moved), net.f, net.leak)
+    distance, new_left, new_right = min(solutions, key=lambda solution: solution[0])
+    exact = Network(net.task, e, d, LowRank(new_left, new_right), net.f, net.leak)
+
     x = white_noise(8, duration, net.channels, torch.Generator().manual_seed(seed))
-    before, after = (tuple(relative_error(each, x).tolist()) for each in (net, exact))
-    bulk, currents = float((w - left @ right.T).norm() / w.norm()), float((near - left).norm() / left.norm())
-    norms = (float(torch.linalg.matrix_norm(part, 2)) for part in (w, near @ moved.T - w))
-    return Polished(exact, distance / float(w.norm()), bulk, currents, before, after, duration, *norms)
+    before, after = (tuple(relative_error(network, x).tolist()) for network in (net, exact))
+    bulk, currents = float((w - left @ right.T).norm() / w.norm()), float((new_left - left).norm() / left.norm())
+    norm, moved = (float(torch.linalg.matrix_norm(matrix, 2)) for matrix in (w, new_left @ new_right.T - w))
+    return Polished(exact, distance / float(w.norm()), bulk, currents, before, after, duration, norm, moved)
 
 
 def _candidates(
     activation: str, left: Tensor, e: Tensor, d: Tensor, decays: Tensor, gains: Tensor, seed: int
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    r"""L', and C and V for the M' that goes with it."""
+    r"""Yield L' close to L, with C and V of the conditions $C^\dagger M' = V$ on its M'."""
     n, channels = left.shape
     if activation == "linear":
-        near = left + d @ torch.linalg.solve(d.T @ d, torch.diag(gains) - d.T @ left)
-        yield near, torch.cat([near, e], 1), torch.cat([torch.diag(decays), torch.eye(channels, dtype=e.dtype)])
+        new_left = left + d @ torch.linalg.solve(d.T @ d, torch.diag(gains) - d.T @ left)
+        values = torch.cat([torch.diag(decays), torch.eye(channels, dtype=e.dtype)])
+        yield new_left, torch.cat([new_left, e], 1), values
         return
-    # the conditions of `exact.py`: D'f(Lz) = z for decoders of length 1
+    # The conditions of `relu` are those for decoders of length 1 and gains 1.
     sizes = gains / d.norm(dim=0)
     number = 1 if channels == 1 else max(channels, n // (2 * (channels + 1)))
     for unit, own in currents_on_axes(d / d.norm(dim=0), left / sizes, number, stream(seed, "design")):

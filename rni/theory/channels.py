@@ -1,9 +1,10 @@
-r"""Several channels in one linear network: the conditions on its modes, and a network that meets them.
+r"""Linear networks with several channels: the conditions on the modes, and a network that satisfies them.
 
-Section 3, "Case of multiple channels". When can they be met? The moments $D^\dagger E, S\Gamma, S\Gamma^2, \dots$ need
-$D + \mathrm{rank}(D^\dagger E - S)$ dimensions (the Hankel rank of that sequence), so a GI exists for independent
-encoders and independent decoders exactly when $n \ge D + \mathrm{rank}(D^\dagger E - S)$: n >= 2 D is always enough, n
-= D only if $d_c \cdot e_{c'} = s_c\, \delta_{cc'}$.
+The formulas are those of section 3, "Case of multiple channels". The moments $D^\dagger E, S\Gamma, S\Gamma^2, \dots$
+need $D + \mathrm{rank}(D^\dagger E - S)$ dimensions, which is the Hankel rank of this sequence. For independent
+encoders and independent decoders a generalizing integrator therefore exists if and only if
+$n \ge D + \mathrm{rank}(D^\dagger E - S)$. This always holds for n >= 2 D, and for n = D only if
+$d_c \cdot e_{c'} = s_c\, \delta_{cc'}$.
 """
 
 from typing import Any, NamedTuple
@@ -11,29 +12,44 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from rni.core.arrays import as_columns, as_row, as_vector_pair, require_independent_columns, require_shape
 from rni.core.errors import InputError
-from rni.theory._arrays import columns, per_channel, vector_pair
 
 
 class ChannelResiduals(NamedTuple):
-    """The five sets of conditions, each as a residual that is 0 for a generalizing integrator of rank D.
+    r"""Residuals of the five sets of conditions. All are 0 for a generalizing integrator of rank D.
 
+    Attributes
+    ----------
+    eigenvalue : Tensor
+        $\sigma_c\, r_c \cdot l_c - \gamma_c$, (channels,).
+    scale : Tensor
+        $\sigma_c (d_c \cdot l_c)(r_c \cdot e_c) - s_c\gamma_c$, (channels,).
+    encoding, decoding, mixing : Tensor
+        $r_c \cdot e_{c'}$, $d_c \cdot l_{c'}$ and $r_c \cdot l_{c'}$ off the diagonal, (channels, channels).
+
+    Examples
+    --------
     >>> e, d = rni.vectors.orthonormal(10, 2, torch.Generator().manual_seed(0))
-    >>> found = rni.theory.channel_residuals([0.9, 0.8], e, e, e, d, decays=[0.9, 0.8], scales=[1, 1])
-    >>> found.eigenvalue.round(decimals=9).abs().tolist(), found.scale.round(decimals=9).tolist()  # never read
-    ([0.0, 0.0], [-0.9, -0.8])
+    >>> residuals = rni.theory.channel_residuals([0.9, 0.8], e, e, e, d, decays=[0.9, 0.8], scales=[1, 1])
+    >>> residuals.eigenvalue.round(decimals=9).abs().tolist()
+    [0.0, 0.0]
+    >>> residuals.scale.round(decimals=9).tolist()  # the decoders do not read the modes
+    [-0.9, -0.8]
     """
 
-    eigenvalue: Tensor  # sigma_c r_c . l_c - gamma_c, (channels,)
-    scale: Tensor  # sigma_c (d_c . l_c) (r_c . e_c) - s_c gamma_c, (channels,)
-    encoding: Tensor  # r_c . e_c' off the diagonal, (channels, channels)
-    decoding: Tensor  # d_c . l_c' off the diagonal
-    mixing: Tensor  # r_c . l_c' off the diagonal
+    eigenvalue: Tensor
+    scale: Tensor
+    encoding: Tensor
+    decoding: Tensor
+    mixing: Tensor
 
 
 class Factors(NamedTuple):
-    r"""$W = L R^\dagger$: left and right (neurons, channels).
+    r"""The factors of $W = L R^\dagger$, both (neurons, channels).
 
+    Examples
+    --------
     >>> rni.theory.Factors(torch.ones(3, 1), torch.ones(3, 1)).left.shape
     torch.Size([3, 1])
     """
@@ -45,69 +61,104 @@ class Factors(NamedTuple):
 def channel_residuals(
     singular_values: Any, left: Any, right: Any, encoders: Any, decoders: Any, decays: Any, scales: Any
 ) -> ChannelResiduals:
-    r"""$\sigma_c\, r_c \cdot l_c = \gamma_c$, $\sigma_c (d_c \cdot l_c)(r_c \cdot e_c) = s_c\gamma_c$, and
-    $r_c \cdot e_{c'} = d_c \cdot l_{c'} = r_c \cdot l_{c'} = 0$ for $c \ne c'$; $W = \sum_c \sigma_c\, l_c
-    r_c^\dagger$.
+    r"""Compute the residuals of $\sigma_c\, r_c \cdot l_c = \gamma_c$,
+    $\sigma_c (d_c \cdot l_c)(r_c \cdot e_c) = s_c\gamma_c$ and
+    $r_c \cdot e_{c'} = d_c \cdot l_{c'} = r_c \cdot l_{c'} = 0$ for $c \ne c'$.
 
-    singular_values (channels,); left and right (neurons, channels), column c for the mode of channel c.
+    The network is $W = \sum_c \sigma_c\, l_c r_c^\dagger$.
 
+    Parameters
+    ----------
+    singular_values : array
+        $\sigma$, (channels,).
+    left, right : array
+        l and r, (neurons, channels). Column c belongs to the mode of channel c.
+    encoders, decoders : array
+        (neurons, channels).
+    decays, scales : array or float
+        (channels,), or one number for all channels.
+
+    Examples
+    --------
     >>> e, d = rni.vectors.orthonormal(10, 2, torch.Generator().manual_seed(0))
-    >>> found = rni.theory.channel_residuals([0.9, 0.8], e, e, e, e, decays=[0.9, 0.8], scales=[1, 1])
-    >>> max(float(each.abs().max()) for each in found) < 1e-12  # W = sum of gamma_c e_c e_c', d = e
+    >>> residuals = rni.theory.channel_residuals([0.9, 0.8], e, e, e, e, decays=[0.9, 0.8], scales=[1, 1])
+    >>> max(float(residual.abs().max()) for residual in residuals) < 1e-12  # W = sum of gamma_c e_c e_c', d = e
     True
     """
-    encoders, decoders = vector_pair(encoders, decoders)
-    neurons, channels = encoders.shape
-    left, right = columns(left, "left", neurons), columns(right, "right", neurons)
-    if not left.shape == right.shape == encoders.shape:
-        raise InputError(
-            f"left, right: shapes {tuple(left.shape)}, {tuple(right.shape)}; allowed: {tuple(encoders.shape)}"
-        )
-    decays, scales = per_channel(decays, channels, "decays"), per_channel(scales, channels, "scales")
-    sigma = per_channel(singular_values, channels, "singular_values")
-    reading, writing, recurring = right.T @ encoders, decoders.T @ left, right.T @ left
+    encoders, decoders = as_vector_pair(encoders, decoders)
+    channels = encoders.shape[1]
+    left, right = as_columns("left", left), as_columns("right", right)
+    require_shape("left", left, *encoders.shape)
+    require_shape("right", right, *encoders.shape)
+    decays, scales = as_row("decays", decays, channels), as_row("scales", scales, channels)
+    sigma = as_row("singular_values", singular_values, channels)
+
+    encoding, decoding, mixing = right.T @ encoders, decoders.T @ left, right.T @ left
     return ChannelResiduals(
-        sigma * recurring.diagonal() - decays,
-        sigma * writing.diagonal() * reading.diagonal() - scales * decays,
-        *(table - torch.diag(table.diagonal()) for table in (reading, writing, recurring)),
+        sigma * mixing.diagonal() - decays,
+        sigma * decoding.diagonal() * encoding.diagonal() - scales * decays,
+        *(table - torch.diag(table.diagonal()) for table in (encoding, decoding, mixing)),
     )
 
 
 def multiplexed(encoders: Any, decoders: Any, decays: Any, scales: Any) -> Factors:
-    r"""$D^\dagger L = S$, $R^\dagger E = R^\dagger L = \Gamma$: a generalizing integrator $W = L R^\dagger$ of rank D.
+    r"""Construct a generalizing integrator $W = L R^\dagger$ of rank D: $D^\dagger L = S$,
+    $R^\dagger E = R^\dagger L = \Gamma$.
 
-    encoders and decoders (neurons, channels), decays and scales (channels,), none of them 0. The network's state is
-    $h_t = \sum_c a_c\, \bar y_{c,t}\, l_c$ with $a_c = 1 / (d_c \cdot l_c) = 1 / s_c$.
+    The state of the network is $h_t = \sum_c a_c\, \bar y_{c,t}\, l_c$ with $a_c = 1 / (d_c \cdot l_c) = 1 / s_c$.
 
-    With $L = E - N$ the conditions read $D^\dagger N = D^\dagger E - S$, $R^\dagger N = 0$, $R^\dagger E = \Gamma$: N
-    of the smallest rank that the first allows, then R from the other two, which needs N independent of E.
+    With $L = E - N$ the conditions become $D^\dagger N = D^\dagger E - S$, $R^\dagger N = 0$ and
+    $R^\dagger E = \Gamma$. N has the smallest rank that the first condition allows. R follows from the other two
+    conditions, which require that the columns of N and E are independent.
 
+    Parameters
+    ----------
+    encoders, decoders : array
+        (neurons, channels), with independent columns.
+    decays, scales : array or float
+        (channels,), or one number for all channels. None of them may be 0.
+
+    Returns
+    -------
+    Factors
+        L and R, (neurons, channels).
+
+    Raises
+    ------
+    InputError
+        If vectors depend on each other, if a decay or a scale is 0, or if there are too few neurons.
+
+    Examples
+    --------
     >>> e, d = rni.vectors.independent(20, 3, torch.Generator().manual_seed(0))
     >>> left, right = rni.theory.multiplexed(e, d, decays=[0.9, 0.8, 0.7], scales=[1, 1, 2])
     >>> bool(rni.theory.is_generalizing_integrator(left @ right.T, e, d, [0.9, 0.8, 0.7], [1, 1, 2]))
     True
     """
-    encoders, decoders = vector_pair(encoders, decoders)
+    encoders, decoders = as_vector_pair(encoders, decoders)
     neurons, channels = encoders.shape
-    decays, scales = per_channel(decays, channels, "decays"), per_channel(scales, channels, "scales")
-    for name, vectors in (("encoders", encoders), ("decoders", decoders)):
-        rank = int(torch.linalg.matrix_rank(vectors))
-        if rank < channels:
-            raise InputError(f"{name}: rank {rank}; allowed: {channels}, one independent vector a channel")
-    for name, values in (("decays", decays), ("scales", scales)):
+    decays, scales = as_row("decays", decays, channels), as_row("scales", scales, channels)
+    require_independent_columns("encoders", encoders)
+    require_independent_columns("decoders", decoders)
+    for field, values in (("decays", decays), ("scales", scales)):
         if (values == 0).any():
-            raise InputError(f"{name}: {values.tolist()}; allowed: values other than 0")
+            raise InputError(field, values.tolist(), "values other than 0")
 
+    # N = N_1 N_2', of the rank of D'E - S
     mismatch = decoders.T @ encoders - torch.diag(scales)
     outer, values, inner = torch.linalg.svd(mismatch)
     size = torch.linalg.norm(decoders) * torch.linalg.norm(encoders) + scales.abs().max()
     rank = int((values > channels * torch.finfo(torch.float64).eps * size).sum())
     if neurons < channels + rank:
         raise InputError(
-            f"encoders, decoders: {neurons} neurons for {channels} channels with rank(D'E - S) = {rank}; "
-            f"allowed: at least {channels + rank} neurons, or vectors with d_c . e_c' = s_c for c = c' and 0 otherwise"
+            "encoders",
+            neurons,
+            f"at least {channels + rank} neurons, or vectors with d_c . e_c' = s_c for c = c' and 0 otherwise",
+            problem=f"{neurons} neurons for {channels} channels with rank(D'E - S) = {rank}",
         )
     escape = _independent_preimage(outer[:, :rank] * values[:rank], encoders, decoders)
+
+    # R'E = Gamma and R'N_1 = 0
     constraints = torch.cat([encoders, escape], dim=1)
     wanted = torch.cat([torch.diag(decays), torch.zeros(rank, channels, dtype=torch.float64)])
     right = torch.linalg.pinv(constraints).T @ wanted
@@ -115,13 +166,13 @@ def multiplexed(encoders: Any, decoders: Any, decays: Any, scales: Any) -> Facto
 
 
 def _independent_preimage(image: Tensor, encoders: Tensor, decoders: Tensor) -> Tensor:
-    r"""The smallest N with $D^\dagger N$ = `image`, moved in the decoders' null space if it depends on the encoders."""
+    r"""Find an N with $D^\dagger N$ = `image` that is independent of the encoders: the smallest one, if possible."""
     smallest = torch.linalg.pinv(decoders.T) @ image
     encoding = torch.linalg.qr(encoders).Q
     outside = smallest - encoding @ (encoding.T @ smallest)
     if (torch.linalg.svdvals(outside) > 1e-6 * torch.linalg.norm(smallest)).all():
         return smallest
+    # N may be moved in the null space of the decoders. Almost every point of this space works, so a fixed draw does.
     unseen = torch.linalg.svd(decoders)[0][:, decoders.shape[1] :]
-    # Almost every point of the null space will do, so a fixed draw does.
     draw = torch.randn(unseen.shape[1], image.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     return smallest + torch.linalg.matrix_norm(smallest, 2) * unseen @ draw / unseen.shape[1] ** 0.5

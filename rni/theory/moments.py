@@ -1,18 +1,23 @@
-r"""Moments of a linear network and the input statistics that weigh them (section 3 and the first two appendices).
+r"""Moments of a linear network, and the statistics of its inputs (section 3 and the first two appendices of the paper).
 
-Arrays, here and in the rest of the theory: recurrent weights W (neurons, neurons), encoders and decoders
-(neurons, channels), moments (duration, channels, channels) with index 0 for q = 1.
+The functions of `rni.theory` use these arrays:
+
+- recurrent weights W, (neurons, neurons);
+- encoders E and decoders D, (neurons, channels);
+- moments, (duration, channels, channels), where the index 0 stands for q = 1.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rni.core.errors import InputError
-from rni.theory._arrays import matrix, whole
+from rni.core.arrays import as_real_tensor
+from rni.core.errors import InputError, require_whole
 
 
 def krylov(recurrent: Tensor, vectors: Tensor, duration: int) -> Tensor:
-    r"""$V_m = W^m V$ for $m = 0, \dots, T$: (duration + 1, neurons, channels)."""
+    r"""Compute $V_m = W^m V$ for $m = 0, \dots, T$: (duration + 1, neurons, channels)."""
     blocks = [vectors]
     for _ in range(duration):
         blocks.append(recurrent @ blocks[-1])
@@ -20,21 +25,68 @@ def krylov(recurrent: Tensor, vectors: Tensor, duration: int) -> Tensor:
 
 
 def moments(recurrent: Tensor, encoders: Tensor, decoders: Tensor, duration: int) -> Tensor:
-    r"""$\mu_q = d^\dagger W^q e$ for $q = 1, \dots, T$: (T, channels, channels), entry (c, c') for d_c, e_c'."""
+    r"""Compute the moments $\mu_q = D^\dagger W^q E$ for $q = 1, \dots, T$.
+
+    Parameters
+    ----------
+    recurrent : Tensor
+        W, (neurons, neurons).
+    encoders, decoders : Tensor
+        E and D, (neurons, channels).
+    duration : int
+        T.
+
+    Returns
+    -------
+    Tensor
+        (duration, channels, channels). The entry (c, c') belongs to the decoder of channel c and the encoder of c'.
+    """
     return decoders.T @ krylov(recurrent, encoders, duration)[1:]
 
 
 def target_moments(decays: Tensor, scales: Tensor, duration: int) -> Tensor:
-    r"""$s_c\,\gamma_c^q$ on the diagonal, 0 between channels: (duration, channels, channels)."""
+    r"""Compute the moments $S\Gamma^q$ of an integrator: $s_c\,\gamma_c^q$ on the diagonal and 0 between channels.
+
+    Parameters
+    ----------
+    decays, scales : Tensor
+        $\gamma$ and s, (channels,).
+    duration : int
+        T.
+
+    Returns
+    -------
+    Tensor
+        (duration, channels, channels).
+    """
     powers = torch.arange(1, duration + 1, dtype=decays.dtype)[:, None]
     return torch.diag_embed(scales * decays**powers)
 
 
-def input_correlation(duration: int, channels: int, covariance: Tensor | None = None) -> Tensor:
-    r"""$\chi_{qp} = \sum_{t} \langle x_{t-q}\, x_{t-p} \rangle\, 1_{q \le t} 1_{p \le t}$: (T, channels, T, channels).
+def input_correlation(duration: int, channels: int, covariance: Any = None) -> Tensor:
+    r"""Compute $\chi_{qp} = \sum_{t} \langle x_{t-q}\, x_{t-p} \rangle\, 1_{q \le t} 1_{p \le t}$.
 
-    `covariance` of the inputs: None for white noise of variance 1; (T, T) for channels that are independent and alike;
-    (T, channels, T, channels) for anything else. White noise gives $\chi_{qp} = (T - q)\,\delta_{qp}$, q from 0.
+    White noise has $\chi_{qp} = (T - q)\,\delta_{qp}$, where q starts from 0.
+
+    Parameters
+    ----------
+    duration : int
+        T, the number of time steps of the inputs.
+    channels : int
+        Number of channels.
+    covariance : array, optional
+        Covariance of the inputs. (T, T) is the covariance of each channel, and the channels are independent.
+        (T, channels, T, channels) is the covariance of all inputs. The default is white noise of variance 1.
+
+    Returns
+    -------
+    Tensor
+        (T, channels, T, channels).
+
+    Raises
+    ------
+    InputError
+        If the covariance has another shape, is not symmetric or has a negative eigenvalue.
     """
     full = full_covariance(duration, channels, covariance)
     chi = torch.zeros_like(full)
@@ -44,22 +96,27 @@ def input_correlation(duration: int, channels: int, covariance: Tensor | None = 
     return chi
 
 
-def full_covariance(duration: int, channels: int, covariance: Tensor | None = None) -> Tensor:
-    """The covariance of all inputs, (T, channels, T, channels), from any of the forms `input_correlation` takes."""
-    duration = whole(duration, "duration")
-    covariance = torch.eye(duration, dtype=torch.float64) if covariance is None else matrix(covariance, "covariance")
-    shape = (duration, channels, duration, channels)
-    if covariance.shape == shape:
+def full_covariance(duration: int, channels: int, covariance: Any = None) -> Tensor:
+    """Convert a covariance, as `input_correlation` accepts it, to that of all inputs: (T, channels, T, channels)."""
+    require_whole("duration", duration, 1)
+    identity = torch.eye(duration, dtype=torch.float64)
+    covariance = identity if covariance is None else as_real_tensor("covariance", covariance).double()
+    given, shape = tuple(covariance.shape), (duration, channels, duration, channels)
+    if given == shape:
         full = covariance
-    elif covariance.shape == (duration, duration):
+    elif given == (duration, duration):
         full = torch.einsum("qp,ab->qapb", covariance, torch.eye(channels, dtype=torch.float64))
     else:
-        raise InputError(
-            f"covariance: shape {tuple(covariance.shape)}; allowed: ({duration}, {duration}) or {shape}, "
-            f"for duration {duration} and {channels} channels"
-        )
+        raise InputError("covariance", given, f"({duration}, {duration}) or {shape}", problem=f"shape {given}")
+
     flat = full.reshape(duration * channels, -1)
-    lopsided = not (flat - flat.T).abs().max() <= 1e-8 * flat.abs().max()  # NaN is, too
-    if lopsided or torch.linalg.eigvalsh(flat).min() < -1e-10 * flat.diagonal().sum():
-        raise InputError("covariance: not symmetric, or with negative eigenvalues; allowed: that of any signals")
+    asymmetry = (flat - flat.T).abs().max()
+    symmetric = bool(asymmetry <= 1e-8 * flat.abs().max())  # False for NaN
+    if not symmetric or torch.linalg.eigvalsh(flat).min() < -1e-10 * flat.diagonal().sum():
+        raise InputError(
+            "covariance",
+            None,
+            "a symmetric matrix without negative eigenvalues",
+            problem="negative eigenvalues" if symmetric else "not symmetric",
+        )
     return full

@@ -1,15 +1,16 @@
 r"""The Hessian of the exact ReLU proxy loss at any W, for one channel (appendix "Single-channel ReLU proxy loss").
 
-With $u_z = R(zWe) - z\gamma e$, its image $v_z = W u_z$ and $\mathcal{H}_z$ the Heaviside function of $zWe$, for
-$z = \pm1$, the gradient moves along a direction V by
+Let $u_z = R(zWe) - z\gamma e$ and $v_z = W u_z$, and let $\mathcal{H}_z$ be the Heaviside function of $zWe$, for
+$z = \pm1$. Along a direction V the gradient changes by
 
 $\nabla^2 L\,[V] = \sum_z 2\,\dot v_z u_z^\dagger + 2\,v_z \dot h_z^\dagger + 2z\,\mathcal{H}_z \odot
 \big((d \cdot \dot h_z)\,d + V^\dagger v_z + W^\dagger \dot v_z\big)\,e^\dagger$,
-$\quad \dot h_z = z\,\mathcal{H}_z \odot Ve$, $\quad \dot v_z = V u_z + W \dot h_z$:
+$\quad \dot h_z = z\,\mathcal{H}_z \odot Ve$, $\quad \dot v_z = V u_z + W \dot h_z$.
 
-a matrix of rank 5. So every eigenvector of an eigenvalue other than 0 is of the form
-$V = A\,(e, u_+, u_-)^\dagger + (v_+, v_-)\,B^\dagger$, and the spectrum is that of a matrix of size 5n, not $n^2$.
-It holds away from kinks, where no component of We is 0. The scale s moves the minimum and is not in the Hessian.
+This is a matrix of rank 5. Every eigenvector of an eigenvalue other than 0 therefore has the form
+$V = A\,(e, u_+, u_-)^\dagger + (v_+, v_-)\,B^\dagger$, and the spectrum is that of a matrix of size 5n instead of
+$n^2$. The formula holds where no component of We is 0, because the loss has kinks there. The scale s moves the minimum
+and does not appear in the Hessian.
 """
 
 from dataclasses import dataclass
@@ -20,19 +21,26 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
-from rni.core.errors import InputError
-from rni.theory._arrays import columns, square
+from rni.core.arrays import as_columns, as_matrix, require_shape
 
-SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # z, one a row
+SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # z, in rows
 
 
 @dataclass(frozen=True)
 class ProxyHessian:
-    r"""$\nabla^2 L$ at W: what its products are made of. Build it with `proxy_hessian`.
+    r"""The Hessian $\nabla^2 L$ at W, by its products with vectors. Build it with `proxy_hessian`.
 
-    W = left @ right.T, or left where right is None; encoder, decoder (neurons,); steps $\mathcal{H}_z$, offsets $u_z$
-    and residuals $v_z$ (2, neurons), one row for each z.
+    Attributes
+    ----------
+    left, right : Tensor
+        W = left @ right.T, (neurons, rank) each, or W = left (neurons, neurons) if right is None.
+    encoder, decoder : Tensor
+        e and d, (neurons,).
+    steps, offsets, residuals : Tensor
+        $\mathcal{H}_z$, $u_z$ and $v_z$, (2, neurons), with one row for each z.
 
+    Examples
+    --------
     >>> net = rni.design(rni.Integration(0.9), neurons=40).network
     >>> hessian = rni.theory.proxy_hessian(net.recurrent, net.encoders, net.decoders, decay=0.9)
     >>> hessian.neurons, 0 < hessian.stability_limit() < 1
@@ -52,17 +60,17 @@ class ProxyHessian:
         return len(self.encoder)
 
     def product(self, direction: Any) -> Tensor:
-        r"""$\nabla^2 L\,[V]$, (neurons, neurons) as V: the Hessian-vector product."""
-        direction = square(direction, "direction", self.neurons)
+        r"""Compute the Hessian-vector product $\nabla^2 L\,[V]$, (neurons, neurons), for V (neurons, neurons)."""
+        direction = as_matrix("direction", direction, self.neurons)
         left, right = self._change(self._readers() @ direction.T, self.residuals @ direction)
         return left.T @ right
 
     def dense(self) -> Tensor:
-        r"""$\partial^2 L / \partial W_{ij} \partial W_{kl}$, (n, n, n, n): the paper's five lines as corrected."""
-        identity, w = (
-            torch.eye(self.neurons, dtype=torch.float64),
-            self._times(torch.eye(self.neurons, dtype=torch.float64)).T,
-        )
+        r"""Compute $\partial^2 L / \partial W_{ij} \partial W_{kl}$, (n, n, n, n): the five lines of the paper,
+        corrected.
+        """
+        identity = torch.eye(self.neurons, dtype=torch.float64)
+        w = _product(self.left, self.right, identity).T
         e, d, steps, u, v = self.encoder, self.decoder, self.steps, self.offsets, self.residuals
         read = torch.outer(d, d) + w.T @ w
         hessian = torch.einsum("j,l,ik,zi,zk->ijkl", e, e, read, steps, steps)
@@ -72,11 +80,12 @@ class ProxyHessian:
         return 2 * (hessian + crossed + crossed.permute(2, 3, 0, 1))
 
     def largest_eigenvalue(self) -> float:
-        r"""$\lambda_{max}$ by Lanczos, on (A, B) with $V = A P^\dagger + Q B^\dagger$: 5n numbers.
+        r"""Compute $\lambda_{max}$ by Lanczos iterations on the 5n numbers (A, B) of $V = A P^\dagger + Q B^\dagger$.
 
-        P (neurons, 3) and Q (neurons, 2) are orthonormal and span $(e, u_+, u_-)$ and $(v_+, v_-)$; $P^\dagger B = 0$.
+        P (neurons, 3) and Q (neurons, 2) have orthonormal columns that span $(e, u_+, u_-)$ and $(v_+, v_-)$, and
+        $P^\dagger B = 0$.
         """
-        if self.neurons <= 5:  # the whole matrix is no larger
+        if self.neurons <= 5:  # the whole matrix is not larger
             return float(torch.linalg.eigvalsh(self.dense().reshape(self.neurons**2, -1))[-1])
         readers = self._readers()
         p, _ = torch.linalg.qr(readers.T)
@@ -95,60 +104,64 @@ class ProxyHessian:
         return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
     def stability_limit(self) -> float:
-        r"""$2 / \lambda_{max}$: descent at a larger learning rate leaves this minimum."""
+        r"""Compute $2 / \lambda_{max}$. Descent at a larger learning rate leaves this minimum."""
         return 2 / self.largest_eigenvalue()
 
     def _readers(self) -> Tensor:
-        r"""$e, u_+, u_-$ as rows."""
+        r"""Return $e, u_+, u_-$ as rows."""
         return torch.cat([self.encoder[None], self.offsets])
 
-    def _times(self, rows: Tensor) -> Tensor:
-        return _product(self.left, self.right, rows)
-
     def _change(self, forward: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
-        r"""$\nabla^2 L\,[V]$ = left.T @ right, both (5, neurons), from $Ve, Vu_\pm$ and $V^\dagger v_\pm$ as rows."""
+        r"""Compute the factors of $\nabla^2 L\,[V]$ = left.T @ right, (5, neurons), from $Ve, Vu_\pm$ and
+        $V^\dagger v_\pm$.
+
+        `forward` holds $Ve, Vu_\pm$ and `backward` holds $V^\dagger v_\pm$, as rows.
+        """
         h = SIGNS * self.steps * forward[0]
-        v = forward[1:] + self._times(h)
-        slopes = (h @ self.decoder)[:, None] * self.decoder + backward + _pull_back(self.left, self.right, v)
+        v = forward[1:] + _product(self.left, self.right, h)
+        transposed = v @ self.left if self.right is None else (v @ self.left) @ self.right.T  # W' v
+        slopes = (h @ self.decoder)[:, None] * self.decoder + backward + transposed
         first = (SIGNS * self.steps * slopes).sum(0, keepdim=True)
         return 2 * torch.cat([v, self.residuals, first]), torch.cat([self.offsets, h, self.encoder[None]])
 
 
 @torch.no_grad()
 def proxy_hessian(recurrent: Any, encoder: Any, decoder: Any, decay: float) -> ProxyHessian:
-    r"""$\nabla^2 L$ of the exact ReLU proxy loss at W, (neurons, neurons) or a network's `recurrent` in any form.
+    r"""Prepare the Hessian $\nabla^2 L$ of the exact ReLU proxy loss at W, in float64.
 
-    encoder, decoder: (neurons,) or (neurons, 1). All in double precision.
+    Parameters
+    ----------
+    recurrent : Weights or array
+        W, (neurons, neurons), or the `recurrent` of a network in any form. Factors of W are used as such.
+    encoder, decoder : array
+        e and d, (neurons,) or (neurons, 1).
+    decay : float
+        $\gamma$.
 
+    Examples
+    --------
     >>> net = rni.design(rni.Integration(0.9), neurons=40).network
     >>> hessian = rni.theory.proxy_hessian(net.recurrent, net.encoders, net.decoders, decay=0.9)
     >>> hessian.product(torch.zeros(40, 40)).abs().max().item()
     0.0
     """
-    left, right = _parts(recurrent)
-    e, d = (columns(v, name).detach().reshape(-1) for v, name in ((encoder, "encoder"), (decoder, "decoder")))
-    if not len(e) == len(d) == len(left):
-        raise InputError(f"encoder, decoder: {len(e)}, {len(d)} numbers; allowed: {len(left)}, one channel")
+    factors = recurrent.factors() if hasattr(recurrent, "factors") else None
+    if factors is None:
+        matrix = recurrent.matrix() if hasattr(recurrent, "matrix") else recurrent
+        left, right = as_matrix("recurrent", matrix).detach(), None
+    else:
+        left, right = (factor.detach().double() for factor in factors)
+    e, d = as_columns("encoder", encoder).detach(), as_columns("decoder", decoder).detach()
+    require_shape("encoder", e, len(left), 1)
+    require_shape("decoder", d, len(left), 1)
+    e, d = e[:, 0], d[:, 0]
+
     currents = SIGNS * _product(left, right, e[None])
     offsets = currents.relu() - SIGNS * decay * e
     steps = torch.heaviside(currents, torch.tensor(0.5, dtype=torch.float64))
     return ProxyHessian(left, right, e, d, steps, offsets, _product(left, right, offsets))
 
 
-def _parts(recurrent: Any) -> tuple[Tensor, Tensor | None]:
-    """W's factors where it is given in factored form, else W and None."""
-    factors = recurrent.factors() if hasattr(recurrent, "factors") else None
-    if factors is None:
-        return square(recurrent.matrix() if hasattr(recurrent, "matrix") else recurrent).detach(), None
-    left, right = (factor.detach().double() for factor in factors)
-    return left, right
-
-
 def _product(left: Tensor, right: Tensor | None, rows: Tensor) -> Tensor:
-    r"""$W h$ for each row h."""
+    r"""Compute $W h$ for each row h."""
     return rows @ left.T if right is None else (rows @ right) @ left.T
-
-
-def _pull_back(left: Tensor, right: Tensor | None, rows: Tensor) -> Tensor:
-    r"""$W^\dagger \delta$ for each row $\delta$."""
-    return rows @ left if right is None else (rows @ left) @ right.T

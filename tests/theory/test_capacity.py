@@ -130,8 +130,9 @@ def test_linear_networks_need_two_neurons_a_channel_and_one_with_decoders_of_the
     task = rni.Integration([0.9, 0.8, 0.7], [1, 2, 1])
     n = least_neurons(3, "linear")
     assert max(rni.design(task, n, "linear").error(200)) < 1e-9
-    with pytest.raises(rni.InputError, match=f"at least {n}"):
+    with pytest.raises(rni.InputError) as error:
         rni.design(task, n - 1, "linear")
+    assert (error.value.field, error.value.value) == ("neurons", n - 1)
     n = least_neurons(3, "linear", "free")
     e = torch.randn(n, n, generator=generator).double()
     d = torch.linalg.inv(e).T * torch.tensor(task.scales)
@@ -139,6 +140,6 @@ def test_linear_networks_need_two_neurons_a_channel_and_one_with_decoders_of_the
 
 
 @pytest.mark.parametrize("call", [lambda: least_neurons(0), lambda: largest_channels(3, "tanh"), lambda: wendel(2, 0)])
-def test_wrong_values_are_answered_in_one_line(call):
-    with pytest.raises(rni.InputError, match="allowed"):
+def test_invalid_values_are_refused(call):
+    with pytest.raises(rni.InputError):
         call()

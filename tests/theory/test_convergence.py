@@ -165,16 +165,18 @@ def test_mixing_encoder_into_decoder_gives_a_larger_cosine_than_the_mixture():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "field", "value"),
     [
-        ((plane(1, 1, 0.1), 0.9, 1.0, 2), "duration: 2; allowed: at least 3"),
-        ((plane(1, 1, 0.1), 0.9, 0.0, 3), "scale, decay: 0.0, 0.9; allowed"),
-        ((plane(1, 1, 1.0), 0.9, 0.5, 3), "overlap: 1; allowed"),
+        ((plane(1, 1, 0.1), 0.9, 1.0, 2), "duration", 2),
+        ((plane(1, 1, 0.1), 0.9, 0.0, 3), "scale", 0),
+        ((plane(1, 1, 0.1), 0.0, 1.0, 3), "decay", 0),
+        ((plane(1, 1, 1.0), 0.9, 0.5, 3), "overlap", pytest.approx(1)),
     ],
 )
-def test_settings_without_a_convergence_time_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+def test_settings_without_a_convergence_time_are_refused(arguments, field, value):
+    with pytest.raises(InputError) as error:
         fastest_convergence(*arguments)
+    assert (error.value.field, error.value.value) == (field, value)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -209,10 +211,8 @@ def test_steps_shrink_the_distance_by_the_condition_number():
 
 @pytest.mark.parametrize("unit", [1e-5, 1e5])
 def test_parallel_vectors_are_refused_whatever_their_size(unit):
-    with pytest.raises(InputError, match="parallel"):
+    with pytest.raises(InputError) as error:
         fastest_convergence(plane(unit, 1, unit), DECAY, unit, DURATION)
+    assert error.value.field == "overlap"
     near = plane(unit, 1, unit * (1 - 1e-6))
     assert fastest_convergence(near, DECAY, 2 * unit, DURATION).largest > 0
-    for scale, decay, duration in ((0.0, DECAY, 3), (1.0, 0.0, 3), (1.0, DECAY, 2)):
-        with pytest.raises(InputError):
-            fastest_convergence(plane(1, 1, 0), decay, scale, duration)

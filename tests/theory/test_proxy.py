@@ -98,8 +98,9 @@ def test_descent_stays_at_a_minimum_just_below_the_limit_and_leaves_it_just_abov
 
 
 def test_vectors_of_several_channels_are_refused(small):
-    with pytest.raises(InputError, match=r"encoder, decoder: 24, 24 numbers; allowed: 12, one channel"):
+    with pytest.raises(InputError) as error:
         hessian_at(small())
+    assert (error.value.field, error.value.value, error.value.allowed) == ("encoder", (12, 2), "(12, 1)")
 
 
 def test_close_to_an_integrator_some_small_eigenvalues_are_negative():
