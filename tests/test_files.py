@@ -100,6 +100,9 @@ def nan(path):
     change(path, decoders=decoders)
 
 
+INTEGRATION = {"name": "integration"}
+
+
 def truncate(path):
     path.write_bytes(path.read_bytes()[:500])
 
@@ -122,10 +125,11 @@ def empty(path):
         (lambda path: change(path, recurrent=None), "signs: do not make up a matrix; allowed: recurrent; or"),
         (lambda path: change(path, {"activation": {"name": "cube"}}), "activation: 'cube'; allowed: linear"),
         (lambda path: change(path, {"activation": {"name": "relu", "slope": 2}}), "slope: not a parameter of relu"),
-        (lambda path: change(path, {"decays": [0.9, 7]}), "decays.*between 0 and 1"),
-        (lambda path: change(path, {"decays": "?"}), r"decays: '\?'; allowed: one or more numbers"),
+        (lambda path: change(path, {"task": INTEGRATION | {"decays": [0.9, 7]}}), "decays.1: 7"),
+        (lambda path: change(path, {"task": INTEGRATION | {"decays": "?"}}), r"decays: '\?'"),
+        (lambda path: change(path, {"task": {"name": "?"}}), r"task: '\?'"),
         (lambda path: change(path, recurrent=torch.ones(20, 20)), "against Dale's law"),
-        (lambda path: change(path, {"decays": [10**400, 1]}), "allowed: a file that rni wrote"),
+        (lambda path: change(path, {"task": INTEGRATION | {"decays": [10**400, 1]}}), "decays.0: 1000"),
         (lambda path: change(path, {"activation": {"name": ["relu"]}}), "activation: not a name with numbers"),
         (lambda path: change(path, {"activation": {"name": "sigmoid", "slope": None}}), "activation: not a name"),
         (lambda path: change(path, {"activation": {"name": "sigmoid", "slope": float("inf")}}), "activation: not a"),

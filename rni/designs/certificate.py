@@ -83,16 +83,16 @@ def certify(net: Network) -> Certificate:
     r"""The certificate of a network whose W has rank D; rigorous for linear and most ReLU ones in factored form.
 
     Refuses a W of higher rank, whose currents leave the D dimensions that the argument is about, and of lower rank.
-    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the undamped coordinates can't
+    The state of a leaky network is an average of what $f(\nu)$ has been: a box that the coordinates without leak can't
     leave is one that its own can't leave, errors $(1-\alpha)\epsilon + \alpha(\gamma'\epsilon + r)$ have the same limit
-    $r / (1-\gamma')$, and its outputs are averages too, so that the bound is that of the undamped network.
+    $r / (1-\gamma')$, and its outputs are averages too, so that the bound is that of the network without leak.
 
     >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
     >>> certificate = rni.certify(net)
     >>> certificate.rigorous, max(certificate.relative) < 1e-9
     (True, True)
     """
-    basis, task = coordinates(net), net.task.undamped(net.leak)
+    basis, task = coordinates(net), net.task.without_leak(net.leak)
     decays = basis.left.new_tensor(task.decays)
     outputs = decays * basis.left.new_tensor(task.scales)
     weights = torch.cat([basis.right, net.decoders.double()], 1)

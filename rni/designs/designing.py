@@ -104,7 +104,7 @@ def design(
 
     With a leak $\alpha$, $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$: the coordinates $a = M^\dagger h$ follow
     $a \leftarrow (1-\alpha)a + \alpha M^\dagger f(L(a + x))$, so that the design for decays
-    $1 - (1-\gamma)/\alpha$, see `Integration.undamped`, is one for $\gamma$, as exact as without.
+    $1 - (1-\gamma)/\alpha$, see `Integration.without_leak`, is one for $\gamma$, as exact as without.
 
     >>> design = rni.design(rni.Integration([0.99, 0.9]), neurons=100)
     >>> max(design.error()) < 1e-9
@@ -125,7 +125,7 @@ def design(
     drawn = vectors.independent(neurons, task.channels, stream(seed, "vectors"))
     e = _vectors("encoders", encoders, drawn.encoders)
     d = _vectors("decoders", decoders, drawn.decoders)
-    f, inner = Network(task, e, d, LowRank(e, d), make(activation), leak).f, task.undamped(leak)
+    f, inner = Network(task, e, d, LowRank(e, d), make(activation), leak).f, task.without_leak(leak)
     if f.name in EXACT:
         if bounds is not None:
             raise InputError(f"bounds: {bounds}; allowed: none for {f.name!r}, exact for integrals of any size")
@@ -156,7 +156,7 @@ def residuals(net: Network, z: Tensor, offset: Tensor) -> tuple[tuple[float, ...
     r"""Of $D^\dagger f(L(z + q)) = S\Gamma z$ and of $M^\dagger f(L(z + q)) = \Gamma z + q$, by channel."""
     factors = net.recurrent.factors()
     assert factors is not None
-    (left, right), task = factors, net.task.undamped(net.leak)
+    (left, right), task = factors, net.task.without_leak(net.leak)
     rows = max(1, ELEMENTS // net.neurons)
     activities = (net.f(part @ left.T) for part in (z + offset).split(rows))
     pairs = [(h @ net.decoders, h @ right) for h in activities]
@@ -169,7 +169,7 @@ def residuals(net: Network, z: Tensor, offset: Tensor) -> tuple[tuple[float, ...
 def _visited(net: Network, x: Tensor) -> Tensor:
     r"""The z = a + x that inputs lead to, where a is in proportion to the integrals until then."""
     integrals = Integration(net.task.decays).targets(x)
-    decays, inner = _row(net.task.decays), _row(net.task.undamped(net.leak).decays)
+    decays, inner = _row(net.task.decays), _row(net.task.without_leak(net.leak).decays)
     before = torch.cat([torch.zeros_like(x[:, :1]), integrals[:, :-1]], 1)
     return x + net.leak * inner / decays * before
 
@@ -237,7 +237,7 @@ def _help(net: Network, offset: Tensor, box: Tensor, off: Sequence[float]) -> st
     at_rest = float((offset.abs() / box).max())
     if at_rest > LIMITS["approximate"]:
         return f"less activity at rest, whose output is {at_rest:.2g} of the largest integral, larger scales or bounds"
-    steps = 1 / (1 - _row(net.task.undamped(net.leak).decays))
+    steps = 1 / (1 - _row(net.task.without_leak(net.leak).decays))
     worst = int((_row(off) * steps).argmax())
     most = float(largest_outputs(net.f, net.decoders)[worst])
     within = f", well within the {most:.3g} that {net.f!r} gives with these decoders" if math.isfinite(most) else ""

@@ -5,7 +5,7 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
 activation that differs between neurons; `losses` (steps,) of its training.
 Header, as JSON under the key `rni`: `format`, `activation` (name and parameters, or the place `at` which one of the
-user's own is found), `leak`, `decays`, `scales`, and the `specification` of the run that made it; that of a designed
+user's own is found), `leak`, the `task` (name and fields), and the `specification` of the run that made it; that of a designed
 network has no steps of training.
 """
 
@@ -24,7 +24,8 @@ from rni.core.errors import InputError, path_of
 from rni.core.tensors import read_tensors, real, write_tensors
 from rni.losses import LOSSES
 from rni.networks.network import Network, require_network
-from rni.tasks.integration import Integration
+from rni.tasks import TASKS, Integration
+from rni.tasks.integration import require_integration
 from rni.weights import from_tensors
 
 FORMAT = "rni-network/3"
@@ -61,8 +62,7 @@ def save(
         "format": FORMAT,
         "activation": described,
         "leak": net.leak,
-        "decays": net.task.decays,
-        "scales": net.task.scales,
+        "task": TASKS.config(net.task),
         "specification": specification,
     }
     write_tensors(path, tensors, header)
@@ -134,11 +134,17 @@ def _network_file(tensors: dict[str, Tensor], header: dict[str, Any], allow: Col
         raise InputError("specification, losses: not a table and a list; allowed: a file that rni wrote")
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
     f = _of_ones_own(described["at"], allow) if "at" in described else _known(**described)
-    task = Integration(header["decays"], header["scales"])
+    task = _task(header, allow)
     net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header.get("leak", 1.0))
     if specification is not None and header["format"] == FIRST:
         specification = _modern(specification)
     return NetworkFile(net, specification, losses.tolist())
+
+
+def _task(header: dict[str, Any], allow: Collection[str]) -> Integration:
+    if "task" not in header:  # an older file
+        return Integration(header["decays"], header["scales"])
+    return require_integration(TASKS.build(header["task"], allow=allow))
 
 
 def _known(name: str, **parameters: float | Tensor) -> Activation:

@@ -116,11 +116,11 @@ class Network(nn.Module):
         e, d = self.encoders if encoders is None else encoders, self.decoders if decoders is None else decoders
         return Network(self.task, e, d, self.recurrent if recurrent is None else recurrent, self.f, self.leak)
 
-    def undamped(self) -> "Network":
+    def without_leak(self) -> "Network":
         """The paper's network with the same weights: what it integrates makes this one do its task."""
         if self.leak == 1:
             return self
-        return Network(self.task.undamped(self.leak), self.encoders, self.decoders, self.recurrent, self.f)
+        return Network(self.task.without_leak(self.leak), self.encoders, self.decoders, self.recurrent, self.f)
 
     def forward(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """States (batch, time, neurons) and the last one (1, batch, neurons), from inputs (batch, time, channels).

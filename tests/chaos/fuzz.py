@@ -32,6 +32,7 @@ from rni.cli.inputs import read_inputs
 from rni.files import foreign, native
 from rni.files.native import NetworkFile
 from rni.networks.vanilla import VanillaRNN
+from rni.tasks import TASKS
 
 Row = tuple[str, int, int, str]
 CASES = {"configurations": 3000, "network files": 3000, "state dicts": 1500, "arrays": 1500, "inputs": 1000}
@@ -257,7 +258,7 @@ def networks() -> tuple[bytes, ...]:
                 tensors[f"activation.{key}"] = value
             else:
                 header["activation"][key] = value
-        header |= {"decays": net.task.decays, "scales": net.task.scales}
+        header["task"] = TASKS.config(net.task)
         made.append(pack({k: v.detach().contiguous() for k, v in tensors.items()}, {"rni": json.dumps(header)}))
     return tuple(made)
 
