@@ -4,7 +4,7 @@ import torch
 
 import rni
 from rni import vectors
-from rni.activations import RectifiedPower, Sigmoid
+from rni.activations import RectifiedPower, Sigmoid, make
 from rni.core.threads import threads
 from rni.designs.relu import nearest_nonnegative
 from rni.tasks.inputs import bursts
@@ -81,7 +81,7 @@ def test_activity_at_rest_is_answered_by_an_offset_of_the_integrals():
 
 
 def test_neurons_may_differ_in_their_sigmoids(generator):
-    f = Sigmoid(40 + 20 * torch.rand(400, generator=generator), 0.05 + 0.1 * torch.rand(400, generator=generator))
+    f = make("sigmoid", slope=40 + 20 * torch.rand(400, generator=generator), threshold=0.05 + 0.1 * torch.rand(400, generator=generator))
     assert max(rni.design(rni.Integration([0.8, 0.75]), 400, f).error(500)) < 0.05
 
 
@@ -279,7 +279,7 @@ def test_nearest_nonnegative_is_a_projection_onto_the_constraints(generator):
         ({"activation": lambda nu: nu[..., :1]}, "elementwise"),
         ({"activation": lambda nu: nu.float()}, "dtype"),
         ({"activation": torch.sign, "bounds": (1.0,)}, "errs by"),
-        ({"activation": Sigmoid(torch.ones(7))}, "7 values; allowed: 1 or 50"),
+        ({"activation": make("sigmoid", slope=torch.ones(7))}, "7 values; allowed: 1 or 50"),
         ({"neurons": 1}, "decoders"),
         ({"neurons": 2.0}, "neurons: 2.0"),
         ({"seed": -1}, "seed: -1"),
@@ -374,7 +374,7 @@ def test_command_line_writes_the_network_that_the_library_designs(command):
     ("arguments", "words"),
     [
         ((), "decays: missing"),
-        (("--decays", "2"), "numbers between 0 and 1"),
+        (("--decays", "2"), "decays.0"),
         (("--decays", "x"), "--decays"),
         (("--decays", "0.9", "--scales", "1", "2"), "one for each decay"),
         (("--decays", "0.9", "--neurons", "2"), "more neurons"),

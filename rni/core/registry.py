@@ -159,10 +159,14 @@ class Registry(Generic[T]):
         if self.from_function and callable(config) and not isinstance(config, type):
             return self.from_function(config)
         if not isinstance(config, str | Mapping):
-            raise InputError(self.family, config, f"a {self.family}, its name, or a table with its name and fields")
+            raise InputError(self.family, config, f"{', '.join(self.parts)}, module:name, or a table with such a name")
         fields = {"name": config} if isinstance(config, str) else dict(config)
-        found = self._find(fields.pop("name", None), allow)
+        if "name" not in fields:
+            raise InputError(self.family, config, "a name, or a table with a name")
+        found = self._find(fields.pop("name"), allow)
         if not isinstance(found, type):  # a function of the user
+            if fields:
+                raise InputError(next(iter(fields)), fields, "no fields", problem=f"{config['name']} is a function")
             return self.build(found)
         return build_part(found, fields, allow)
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from rni import vectors
-from rni.activations import Activation, make
+from rni.activations import Activation
+from rni.activations.module import ActivationModule
 from rni.core.described import Described, numbers
 from rni.core.errors import InputError
 from rni.core.rng import stream
@@ -87,7 +88,7 @@ class Design(Described):
 def design(
     task: Integration,
     neurons: int = 1000,
-    activation: str | Activation = "relu",
+    activation: str | Mapping[str, Any] | Activation | ActivationModule | Callable[[Tensor], Tensor] = "relu",
     *,
     encoders: Tensor | np.ndarray | None = None,
     decoders: Tensor | np.ndarray | None = None,
@@ -125,7 +126,7 @@ def design(
     drawn = vectors.independent(neurons, task.channels, stream(seed, "vectors"))
     e = _vectors("encoders", encoders, drawn.encoders)
     d = _vectors("decoders", decoders, drawn.decoders)
-    f, inner = Network(task, e, d, LowRank(e, d), make(activation), leak).f, task.without_leak(leak)
+    f, inner = Network(task, e, d, LowRank(e, d), activation, leak).f, task.without_leak(leak)
     if f.name in EXACT:
         if bounds is not None:
             raise InputError(f"bounds: {bounds}; allowed: none for {f.name!r}, exact for integrals of any size")
@@ -207,7 +208,7 @@ def _box(task: Integration, bounds: Sequence[float] | None) -> Tensor:
     return box
 
 
-def _check_activation(f: Activation, task: Integration, decoders: Tensor, box: Tensor) -> None:
+def _check_activation(f: ActivationModule, task: Integration, decoders: Tensor, box: Tensor) -> None:
     """Refuse what is no function of each current, and integrals that no currents can give."""
     nu = torch.linspace(-1, 1, 9, dtype=torch.float64)[:, None].expand(-1, len(decoders))
     h: Any = f(nu)

@@ -10,12 +10,10 @@ are kept at $a = z + q$, with the offset $q = -(S\Gamma)^{-1} k$: the outputs ar
 the rule for M, and starting from rest, a = 0, means an error k that decays as the integrals do.
 """
 
-import copy
-
 import torch
 from torch import Tensor
 
-from rni.activations import Activation
+from rni.activations.module import ActivationModule
 from rni.core.errors import InputError
 from rni.tasks.integration import Integration
 
@@ -25,7 +23,7 @@ RIDGE = 1e-7  # of the largest squared singular value: more costs accuracy, less
 
 
 def smooth_factors(
-    task: Integration, encoders: Tensor, decoders: Tensor, f: Activation, bounds: Tensor
+    task: Integration, encoders: Tensor, decoders: Tensor, f: ActivationModule, bounds: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""L and M, both (neurons, channels), and q (channels,), for integrals with $|z_c| \le$ `bounds` (channels,)."""
     n, channels = decoders.shape
@@ -49,7 +47,7 @@ def smooth_factors(
     return left, _right(decays, ridges, encoders, left, f, bounds[:, None] * nodes, offset), offset
 
 
-def largest_outputs(f: Activation, decoders: Tensor) -> Tensor:
+def largest_outputs(f: ActivationModule, decoders: Tensor) -> Tensor:
     r"""$\min(\max_\nu d_c \cdot f(\nu),\ -\min_\nu d_c \cdot f(\nu))$, whatever the currents: (channels,).
 
     About $|d|\sqrt{n / 2\pi}$ for sigmoids and twice that for tanh, with Gaussian decoders; infinite where f is not
@@ -68,16 +66,13 @@ def _nodes(like: Tensor) -> Tensor:
     return x * x.abs()
 
 
-def _restricted(f: Activation, neurons: Tensor) -> Activation:
+def _restricted(f: ActivationModule, neurons: Tensor) -> ActivationModule:
     """The activation of some of the neurons, where its parameters differ between them."""
-    part = copy.deepcopy(f)
-    for name, values in part.named_buffers():
-        if values.ndim:
-            setattr(part, name, values[neurons])
-    return part
+    values = {name: v.detach()[neurons] if v.ndim else v.detach() for name, v in f.values().items()}
+    return ActivationModule(f.activation, values)
 
 
-def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Activation) -> Tensor:
+def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: ActivationModule) -> Tensor:
     r"""$\rho$ (m,) with $\sum_j d_j f(\rho_j t) =$ wanted (nodes, D), from the best of two families of starts.
 
     Multiples of the own decoder; and multiples of $1 / (0.1 + v_j)$ with the signs of the own decoder and v spread over
@@ -122,7 +117,7 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
 
 
 def _right(
-    decays: Tensor, ridges: Tensor, encoders: Tensor, left: Tensor, f: Activation, t: Tensor, offset: Tensor
+    decays: Tensor, ridges: Tensor, encoders: Tensor, left: Tensor, f: ActivationModule, t: Tensor, offset: Tensor
 ) -> Tensor:
     r"""M with $M^\dagger E = 1$, $M^\dagger f(La) \approx \Gamma(a - q) + q$ at the nodes t (channels, nodes)."""
     channels = left.shape[1]

@@ -12,7 +12,7 @@ import torch
 from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationInfo, model_validator
 from torch import Generator
 
-from rni.activations import ACTIVATIONS, ActivationPart
+from rni.activations import ACTIVATIONS, Activation, ReLU, draw
 from rni.core.errors import InputError, did_you_mean, path_of, require_is
 from rni.core.parts import Part, Positive, require, shown
 from rni.core.registry import field_names
@@ -47,9 +47,7 @@ class NetworkPart(Part):
     """
 
     neurons: Annotated[int, Field(ge=2, le=1_000_000)] = 1000
-    activation: Annotated[SerializeAsAny[ActivationPart], BeforeValidator(ACTIVATIONS.choose)] = ACTIVATIONS.choose(
-        "relu"
-    )
+    activation: Annotated[Activation, *ACTIVATIONS.field] = ReLU()
     vectors: Annotated[SerializeAsAny[VectorsPart], BeforeValidator(VECTORS.choose)] = VECTORS.choose("independent")
     weights: Annotated[SerializeAsAny[WeightsPart], BeforeValidator(WEIGHTS.choose)] = WEIGHTS.choose("dense")
     leak: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -178,7 +176,7 @@ class Specification(Part):
             recurrent = part.weights.build(size, part.initial_radius, dtype, self.stream, noisy)
             if basis is not None:
                 recurrent = recurrent.lifted(basis.to(dtype))
-            f = part.activation.build(part.neurons, self.stream)
+            f = draw(part.activation, part.neurons, self.stream)
             return Network(self.task, encoders, decoders, recurrent, f, part.leak)
 
     def loss(self) -> Loss:

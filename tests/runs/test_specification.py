@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from told import of
 
 from rni import InputError, Integration, Specification, run
-from rni.activations import Sigmoid
 from rni.analysis import relative_error
 from rni.losses.batch import Batch
 from rni.losses.proxy import Proxy
@@ -82,7 +81,7 @@ def test_toml_out_is_the_same_specification_in(tmp_path):
     assert again == specification
     assert again.key() == specification.key()
     net = again.build()
-    assert of(Sigmoid, net.f).threshold.std() == pytest.approx(0.02, rel=0.5)
+    assert net.f.values()["threshold"].std() == pytest.approx(0.02, rel=0.5)
     assert (of(Dale, net.recurrent).signs < 0).sum() == 25
 
 
