@@ -23,7 +23,7 @@ def normal(*shape: int) -> Tensor:
 
 def network(w: Weights, leak: float = 0.2) -> VanillaRNN:
     n = w.neurons
-    return VanillaRNN(w, normal(n, 2), rni.activations.Tanh(), torch.zeros(n).double(), leak=leak, form="current")
+    return VanillaRNN(w, normal(n, 2), rni.activations.make("tanh"), torch.zeros(n).double(), leak=leak, form="current")
 
 
 def networks() -> dict[str, VanillaRNN]:

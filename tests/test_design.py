@@ -4,7 +4,7 @@ import torch
 
 import rni
 from rni import vectors
-from rni.activations import RectifiedPower, Sigmoid
+from rni.activations import RectifiedPower, Sigmoid, make
 from rni.core.threads import threads
 from rni.designs.relu import nearest_nonnegative
 from rni.tasks.inputs import bursts
@@ -81,7 +81,11 @@ def test_activity_at_rest_is_answered_by_an_offset_of_the_integrals():
 
 
 def test_neurons_may_differ_in_their_sigmoids(generator):
-    f = Sigmoid(40 + 20 * torch.rand(400, generator=generator), 0.05 + 0.1 * torch.rand(400, generator=generator))
+    f = make(
+        "sigmoid",
+        slope=40 + 20 * torch.rand(400, generator=generator),
+        threshold=0.05 + 0.1 * torch.rand(400, generator=generator),
+    )
     assert max(rni.design(rni.Integration([0.8, 0.75]), 400, f).error(500)) < 0.05
 
 
@@ -289,7 +293,7 @@ def test_nearest_nonnegative_is_a_projection_onto_the_constraints(generator):
         ("activation", {"activation": lambda nu: nu[..., :1]}),
         ("activation", {"activation": lambda nu: nu.float()}),
         ("activation", {"activation": "foo"}),
-        ("sigmoid.slope", {"activation": Sigmoid(torch.ones(7))}),
+        ("sigmoid.slope", {"activation": make("sigmoid", slope=torch.ones(7))}),
         ("design", {"activation": torch.sign, "bounds": (1.0,)}),
         ("design", {"activation": "rectified_power"}),
         ("neurons", {"neurons": 1}),

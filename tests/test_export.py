@@ -7,7 +7,7 @@ from told import of, there
 
 import rni
 from rni import Analysis, InputError, Integration, Network, analyze, vectors
-from rni.activations import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus
+from rni.activations import ACTIVATIONS, RectifiedPower, Sigmoid, Softplus, make
 from rni.files import foreign
 from rni.files.export import to_arrays, to_onnx, to_torch
 from rni.tasks.inputs import white_noise
@@ -32,9 +32,9 @@ SPREAD = torch.linspace(1, 5, N)
         ("relu", 1.3),
         ("tanh", 0.9),
         (Sigmoid(50.0, 0.1), 0.05),
-        (Sigmoid(SPREAD, SPREAD / 10), 0.3),
+        (make("sigmoid", slope=SPREAD, threshold=SPREAD / 10), 0.3),
         (Softplus(5.0), 0.9),
-        (Softplus(SPREAD), 0.9),
+        (make("softplus", slope=SPREAD), 0.9),
     ],
     ids=repr,
 )
@@ -73,7 +73,7 @@ def test_without_onnx_the_extra_is_named(tmp_path, monkeypatch):
     [
         ("relu", None),
         (Sigmoid(50.0, 0.1), None),
-        (Sigmoid(SPREAD, 0.2), LowRank(torch.ones(N, 2) / N, torch.ones(N, 2))),
+        (make("sigmoid", slope=SPREAD, threshold=0.2), LowRank(torch.ones(N, 2) / N, torch.ones(N, 2))),
         ("relu", Dale(torch.eye(N) / 2, torch.ones(N))),
     ],
 )
@@ -96,8 +96,11 @@ FACTORS = torch.linspace(-1, 1, 2 * N, dtype=torch.float64).reshape(N, 2) / N
 @pytest.mark.parametrize("name", [*ACTIVATIONS.parts, "sigmoid of each", "softplus of each", "rectified_power of each"])
 def test_arrays_hold_every_number_of_a_network(name, dtype, tmp_path):
     """Bit for bit, whatever the activation, its parameters and the form of W."""
-    each = {"sigmoid": Sigmoid(SPREAD64, SPREAD64 / 10), "softplus": Softplus(SPREAD64)}
-    each["rectified_power"] = RectifiedPower(1 + SPREAD64)
+    each = {
+        "sigmoid": make("sigmoid", slope=SPREAD64, threshold=SPREAD64 / 10),
+        "softplus": make("softplus", slope=SPREAD64),
+    }
+    each["rectified_power"] = make("rectified_power", exponent=1 + SPREAD64)
     f = each[name.split()[0]] if " " in name else name
     dense = FACTORS @ FACTORS.T
     for form in (LowRank(FACTORS, 2 * FACTORS, 1e-5, 11), Dale(dense, dense[0].sign()), Dense(dense)):

@@ -93,7 +93,9 @@ def test_imports_inside_of_functions_only_keep_torch_out():
     assert {module for module in inside if module not in LAZY and package(module) != "cli"} <= {"analysis.results"}
 
 
-@pytest.mark.parametrize("light", ["rni", "rni.tasks.integration", "rni.runs.store", "rni.runs.engine", "rni.cli"])
+@pytest.mark.parametrize(
+    "light", ["rni", "rni.tasks", "rni.activations", "rni.runs.store", "rni.runs.engine", "rni.cli"]
+)
 def test_import_without_torch(light):
     code = f"import sys, {light}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -57,9 +57,9 @@ rni train run.toml --activation rleu
 rni train run.toml --activation "{name='sigmoid', slop=5}"
     network.activation.slop: no such field; ...; did you mean slope?
 rni train run.toml --activation "{slope=5}"
-    network.activation: {'slope': 5}; allowed: a name, or a table with one
+    network.activation: {'slope': 5}; allowed: a name, or a table with a name
 rni train run.toml --decays 1.5
-    task.decays: [1.5]; allowed: numbers between 0 and 1
+    task.decays.0: 1.5; allowed: at most 1
 rni train run.toml --decays 0.9 --decays 0.8
     --decays: 0.9, and 0.8 again; allowed: once, with all its numbers
 rni train run.toml --loss batch --loss proxy
@@ -133,7 +133,7 @@ rni train run.toml --neurons 10000000
 rni train run.toml --out=
     .: a folder; allowed: the name of a file
 rni train run.toml --decays "0.9;0.8"
-    task.decays: '0.9;0.8'; allowed: a list of numbers
+    task.decays: '0.9;0.8'; allowed: a number or a list of numbers
 rni train run.toml --decays nan
     task.decays.0: nan; allowed: a finite number
 rni train run.toml --task.decays.0 0.9
@@ -170,7 +170,7 @@ rni design 0.9 0.8
 rni design --decays 0.9,x
     --decays: '0.9,x'; allowed: numbers, e.g. 0.95,0.9
 rni design --decays 1.2
-    --decays: [1.2]; allowed: numbers between 0 and 1
+    --decays.0: 1.2; allowed: at most 1
 rni design --decays 0 --out d.safetensors
     decays (0.0,), ...; allowed in a design: none of them 0
 rni design --decays 0.9 --neurons 0
@@ -194,7 +194,7 @@ rni design --decays 0.9 0.8 --neurons 3 --out d.safetensors
 rni design --decays 0.9 0.8 --scales 0 1 --out d.safetensors
     scales (0.0, 1.0); allowed in a design: none of them 0
 rni design --decays 0,9
-    --decays: [0.0, 9.0]; allowed: numbers between 0 and 1
+    --decays.1: 9.0; allowed: at most 1
 rni design --decays 0.9 --leak 2
     --leak: 2.0; allowed: at most 1
 rni design --polish rnn.pt --out d.safetensors
@@ -261,7 +261,7 @@ rni analyze net.safetensors --inputs notes.txt
 rni analyze net.safetensors --decays 0.9
     decays: 1; allowed: 2, one for each input channel
 rni analyze net.safetensors --decays 0.9 1.5
-    --decays: [0.9, 1.5]; allowed: one or more numbers between 0 and 1
+    --decays.1: 1.5; allowed: at most 1
 rni analyze net.safetensors --scales 2
     --scales: given without --decays; allowed: both
 rni analyze net.safetensors --activation tanh

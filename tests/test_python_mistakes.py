@@ -14,18 +14,18 @@ from rni.core.tensors import write_tensors
 
 MISTAKES = """
 rni.Integration("0.9")
-    Integration.decays: '0.9'; allowed: one or more numbers
+    decays: '0.9'; allowed: a number or a list of numbers
 rni.Integration([0.9, 1.1])
-    Integration.decays: [0.9, 1.1]; allowed: one or more numbers between 0 and 1
+    decays.1: 1.1; allowed: at most 1
 rni.Integration([0.9], scales=[1, 2])
-    Integration.scales: 2 scales; allowed: 1, one for each decay
+    scales: [1.0, 2.0]; allowed: 1, one for each decay
 rni.Integration([0.9, 0.8], [1, "a"])
-    Integration.scales: [1, 'a']; allowed: one or more numbers
+    scales.1: 'a'; allowed: a number
 
 rni.Network(0.9, e, d, torch.zeros(30, 30))
     task: 0.9; allowed: an Integration, such as ...
 rni.Network(rni.Integration, e, d, torch.zeros(30, 30))
-    task: the class Integration itself; allowed: an Integration, such as ...
+    task: <class 'rni.tasks.integration.Integration'>; allowed: an Integration, such as ...
 rni.Network([0.9, 0.8], e, d, torch.zeros(30, 30))
     task: [0.9, 0.8]; allowed: an Integration, such as ...
 rni.Network(task, e.T, d.T, torch.zeros(30, 30))
@@ -45,9 +45,9 @@ rni.Network(task, e, d, torch.zeros(30, 30), "rleu")
 rni.Network(task, e, d, torch.zeros(30, 30), "ReLU")
     activation: 'ReLU'; allowed: linear, relu, sigmoid, tanh, softplus, ...; did you mean relu?
 rni.Network(task, e, d, torch.zeros(30, 30), torch.nn.ReLU)
-    activation: the class ReLU itself; allowed: linear, relu, sigmoid, tanh, softplus, ...
+    activation: <class 'torch.nn.modules.activation.ReLU'>; allowed: linear, relu, sigmoid, tanh, softplus, ...
 rni.Network(task, e, d, torch.zeros(30, 30), rni.activations.ReLU)
-    activation: the class ReLU itself; allowed: linear, relu, sigmoid, tanh, softplus, ...
+    activation: <class 'rni.activations.activations.ReLU'>; allowed: linear, relu, sigmoid, tanh, softplus, ...
 rni.Network(task, e, d, torch.zeros(30, 30), leak=0)
     leak: 0; allowed: a number above 0, up to 1
 rni.Network(task, e, d, torch.zeros(30, 30), leak=2)
@@ -88,7 +88,7 @@ rni.Network.from_torch(torch.nn.RNN(2, 30, bias=False), torch.nn.Linear(20, 2, b
 task.targets(torch.randn(8, 50, 3))
     inputs: shape (8, 50, 3); allowed: (..., time, 2), as the task
 task.targets([[1.0, 2.0]])
-    inputs: [[1.0, 2.0]]; allowed: a tensor or an array of real numbers
+    inputs: list; allowed: a tensor or an array of real numbers
 
 rni.vectors.independent(0, 2)
     neurons: 0; allowed: a whole number from 1 on
@@ -194,7 +194,7 @@ rni.train(net, rni.BatchLoss(task, inputs=lambda: torch.randn(32, 3, 2)), steps=
 rni.train(frozen, loss, steps=2)
     train: 'recurrent', but none of it requires a gradient; allowed: after requires_grad_()
 rni.train(leaky, rni.ProxyLoss(task), steps=2)
-    leak: 0.5; allowed: 1, or the batch loss, or `net.undamped()` ...
+    leak: 0.5; allowed: 1, or the batch loss, or `net.without_leak()` ...
 
 rni.BatchLoss(0.9)
     task: 0.9; allowed: an Integration, such as ...
@@ -326,9 +326,9 @@ rni.analyze(net, inputs=[1, 2])
 rni.analyze(net, decays=0.9)
     decays: 1; allowed: 2, one for each input channel
 rni.analyze(net, decays=[0.9, 1.2])
-    Integration.decays: [0.9, 1.2]; allowed: one or more numbers between 0 and 1
+    decays.1: 1.2; allowed: at most 1
 rni.analyze(net, decays="0.9")
-    Integration.decays: '0.9'; allowed: one or more numbers
+    decays: '0.9'; allowed: a number or a list of numbers
 rni.analyze(net, task=[0.9, 0.8])
     task: [0.9, 0.8]; allowed: an Integration, such as ...
 rni.analyze(net, task=rni.Integration(0.9))
@@ -422,7 +422,7 @@ rni.save(net, "run.toml/x.safetensors")
 rni.save(torch.nn.RNN(2, 30), "out.safetensors")
     network: RNN; allowed: a Network (of a design its .network, of a ...
 rni.save(rni.Network(task, e, d, torch.zeros(30, 30), lambda v: v.relu()), "out.safetensors")
-    activation: Elementwise(); allowed in a file: ..., relu, ...
+    activation: <function <lambda> ...; allowed: ... module, ...
 
 rni.run({"task": {"decays": [0.9]}})
     specification: dict; allowed: a Specification, as ...
@@ -436,7 +436,7 @@ rni.Specification("run.toml")
 rni.Specification.parse({})
     task: missing; allowed: a value, it has no default
 rni.Specification.parse({"task": {"decays": [1.9]}})
-    task.decays: [1.9]; allowed: numbers between 0 and 1
+    task.decays.0: 1.9; allowed: at most 1
 rni.Specification.parse({"task": {"decays": [0.9]}, "network": {"nuerons": 30}})
     network.nuerons: no such field; allowed: neurons, activation, vectors, weights, leak, ...; did you mean neurons?
 rni.Specification.parse({"decays": [0.9]})
@@ -509,7 +509,7 @@ rni.weights.random_matrix(30.5, radius=1)
 rni.activations.make("swish")
     activation: 'swish'; allowed: linear, relu, sigmoid, tanh, softplus, ...
 rni.activations.Sigmoid("steep")
-    sigmoid.slope: 'steep'; allowed: a number or (neurons,)
+    slope: 'steep'; allowed: a number
 
 rni.plot.outputs(x, x[:, :, :1])
     outputs: shape (8, 50, 2); allowed: 2 dimensions of numbers

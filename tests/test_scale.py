@@ -5,7 +5,7 @@ import torch
 from told import of
 
 import rni
-from rni.activations import Sigmoid
+from rni.activations import make
 from rni.core import memory
 from rni.networks.vanilla import VanillaRNN
 from rni.tasks.inputs import white_noise
@@ -44,7 +44,7 @@ def followed(net):
         {"leak": 0.3},
         {"leak": torch.linspace(0.2, 1, 40).double()},
         {"noise": 0.1},
-        {"f": Sigmoid(threshold=torch.linspace(0, 0.2, 40))},
+        {"f": make("sigmoid", threshold=torch.linspace(0, 0.2, 40))},
         {"f": lambda nu: (nu - torch.linspace(0, 1, 40)).clamp(min=0)},
     ],
 )

@@ -2,13 +2,15 @@ import numpy as np
 import pytest
 import torch
 from scipy.signal import lfilter
+from told import mistyped
 
 from rni import InputError, Integration
+from rni.tasks import TASKS
 from rni.tasks.inputs import bursts, correlated_noise, pulses, white_noise
-from rni.tasks.integration import SHORT, targets_at_once
+from rni.tasks.integration import SHORT_SEQUENCE, targets_at_once
 
 
-@pytest.mark.parametrize("duration", [1, 3, SHORT, SHORT + 1])
+@pytest.mark.parametrize("duration", [1, 3, SHORT_SEQUENCE, SHORT_SEQUENCE + 1])
 def test_targets_are_the_discounted_sum_of_the_inputs(generator, duration):
     task = Integration((0.9, 0.5, 0.0, 1.0), (2.0, 0.3, 1.0, 0.7))
     x = white_noise(3, duration, 4, generator, dtype=torch.float64)
@@ -52,15 +54,39 @@ def test_targets_of_long_sequences_agree_with_a_filter_from_scipy(generator):
     torch.testing.assert_close(Integration(0.999, 1.5).targets(x)[..., 0], torch.tensor(expected))
 
 
-@pytest.mark.parametrize("decays", [(), (1.1,), (-0.1,), (float("nan"),)])
-def test_decays_outside_the_unit_interval_are_refused(decays):
-    with pytest.raises(InputError, match=r"decays.*between 0 and 1"):
+@pytest.mark.parametrize(
+    ("decays", "field"),
+    [((), "decays"), ((1.1,), "decays.0"), ((0.9, -0.1), "decays.1"), ((float("nan"),), "decays.0")],
+)
+def test_decays_outside_the_unit_interval_are_refused(decays, field):
+    with pytest.raises(InputError) as error:
         Integration(decays)
+    assert error.value.field == field
 
 
 def test_one_scale_for_each_decay():
-    with pytest.raises(InputError, match="2 scales; allowed: 1"):
+    with pytest.raises(InputError) as error:
         Integration((0.9,), (1.0, 2.0))
+    assert (error.value.field, error.value.value) == ("scales", (1.0, 2.0))
+
+
+def test_the_scales_are_one_by_default():
+    assert Integration([0.9, 0.8]) == Integration([0.9, 0.8], None) == Integration([0.9, 0.8], [1, 1])
+
+
+def test_a_task_is_rebuilt_from_its_configuration():
+    task = Integration([0.9, 1.0], [2.0, 3.0])
+    assert TASKS.config(task) == {"name": "integration", "decays": [0.9, 1.0], "scales": [2.0, 3.0]}
+    assert TASKS.build(TASKS.config(task)) == task
+
+
+def test_the_task_without_leak_has_the_same_largest_integral():
+    task = Integration([0.9, 0.8], [1.0, 2.0])
+    assert task.without_leak(0.5).decays == pytest.approx((0.8, 0.6))
+    assert task.without_leak(0.5).largest_integral() == pytest.approx(task.largest_integral())
+    with pytest.raises(InputError) as error:
+        task.without_leak(0.15)
+    assert error.value.field == "decays"
 
 
 def test_largest_integral_is_the_fixed_point_of_a_constant_input():
@@ -131,16 +157,25 @@ def test_decays_may_be_numbers_of_numpy_and_torch(decays):
     assert Integration(decays) == Integration(0.5)
 
 
-@pytest.mark.parametrize("decays", ["0.9", None, [None], 1j, torch.eye(2), np.eye(2), {"a": 1}])
+@pytest.mark.parametrize(
+    "decays", [[0.5, np.float32(0.25)], [torch.tensor(0.5), np.array(0.25)], np.array([0.5, 0.25])]
+)
+def test_a_list_of_decays_may_mix_numbers_of_python_numpy_and_torch(decays):
+    assert Integration(decays).decays == (0.5, 0.25)
+
+
+@pytest.mark.parametrize("decays", ["0.9", None, [None], 1j, torch.eye(2), np.eye(2), {"a": 1}, [True]])
 def test_decays_that_are_no_numbers_are_refused(decays):
-    with pytest.raises(InputError, match=r"Integration\.decays: .*; allowed: one or more numbers"):
-        Integration(decays)
+    with pytest.raises(InputError) as error:
+        Integration(mistyped(decays))
+    assert error.value.field.split(".")[0] == "decays"
 
 
 @pytest.mark.parametrize("scales", [float("nan"), float("inf"), "1", [[1.0]] * 2])
 def test_scales_that_are_no_finite_numbers_are_refused(scales):
-    with pytest.raises(InputError, match=r"Integration\.scales: .*; allowed: .*numbers"):
-        Integration(0.9, scales)
+    with pytest.raises(InputError) as error:
+        Integration(0.9, mistyped(scales))
+    assert error.value.field.split(".")[0] == "scales"
 
 
 @pytest.mark.parametrize("draw", [white_noise, lambda *sizes: white_noise(*sizes, even=True), pulses, bursts])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rni.activations import Activation, make
+from rni.activations.module import ActivationModule, make
 from rni.core.memory import in_groups
 from rni.networks.vanilla import VanillaRNN
 from rni.weights import SVD, Weights, svd
@@ -36,7 +36,7 @@ class Latent:
     left: Tensor | None
     right: Tensor | None
     bias: Tensor
-    f: Activation
+    f: ActivationModule
     leak: Tensor
 
     @property

@@ -91,7 +91,13 @@ class InputError(ValueError):
         if problem["type"] == "missing":
             return cls(field, None, "a value, because the field has no default", problem="missing")
         if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-            return cls(field, problem["input"], ", ".join(fields), problem="no such field", hint=nearest(field, fields))
+            return cls(
+                field,
+                problem["input"],
+                ", ".join(fields) or "none",
+                problem="no such field",
+                hint=nearest(field, fields),
+            )
         if problem["type"] == "unexpected_positional_argument":
             return cls("arguments", problem["input"], f"at most {len(fields)}: {', '.join(fields)}")
         return cls(field, problem["input"], in_words(problem["msg"].removeprefix("Value error, ")))
@@ -209,4 +215,5 @@ _WORDS = {
     r"^less than or equal to (\S+)$": r"at most \1",
     r"^greater than (\S+)$": r"above \1",
     r"^less than (\S+)$": r"below \1",
+    r"^(Tuple|Value) should have at least (\d+) items?.*": r"at least \2",
 }

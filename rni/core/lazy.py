@@ -20,10 +20,12 @@ class LazyModule:
     """A module that is imported when one of its attributes is first used."""
 
     def __init__(self, name: str):
-        self._name = name
+        self._name, self._module = name, None
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
+        if self._module is None:
+            self._module = import_module(self._name)  # waits while another thread imports the module
+        return getattr(self._module, attribute)
 
 
 torch = LazyModule("torch")

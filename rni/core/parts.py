@@ -120,7 +120,12 @@ def _problems(model: type[Part], error: ErrorDetails) -> Iterator[tuple[str, str
         case "extra_forbidden":
             yield f"{where}: no such field", ", ".join(model.model_fields) + did_you_mean(where, model.model_fields)
         case "value_error":  # of a part within this one, or of a check that concerns several fields
-            for line in str(error.get("ctx", {})["error"]).splitlines():
+            cause = error.get("ctx", {})["error"]
+            if isinstance(cause, InputError) and cause.field:
+                problem, _, allowed = str(cause.within(where) if where else cause).partition("; allowed: ")
+                yield problem, allowed
+                return
+            for line in str(cause).splitlines():
                 problem, _, allowed = line.partition("; allowed: ")
                 yield f"{where}{'' if not where or problem.startswith(':') else '.'}{problem}", allowed
         case "default_factory_not_called":

@@ -12,6 +12,7 @@ from functools import wraps
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from types import BuiltinFunctionType
 from typing import Annotated, Any, Generic, TypeVar, dataclass_transform
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError, ValidationInfo
@@ -33,7 +34,9 @@ def as_tuple(values: Any) -> Any:
         values = values.tolist()
     if isinstance(values, int | float) and not isinstance(values, bool):
         return (values,)
-    return tuple(values) if isinstance(values, list | range) else values
+    if isinstance(values, list | tuple | range):
+        return tuple(value.tolist() if hasattr(value, "tolist") else value for value in values)
+    return values
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -156,10 +159,14 @@ class Registry(Generic[T]):
         if self.from_function and callable(config) and not isinstance(config, type):
             return self.from_function(config)
         if not isinstance(config, str | Mapping):
-            raise InputError(self.family, config, f"a {self.family}, its name, or a table with its name and fields")
+            raise InputError(self.family, config, f"{', '.join(self.parts)}, module:name, or a table with such a name")
         fields = {"name": config} if isinstance(config, str) else dict(config)
-        found = self._find(fields.pop("name", None), allow)
+        if "name" not in fields:
+            raise InputError(self.family, config, "a name, or a table with a name")
+        found = self._find(fields.pop("name"), allow)
         if not isinstance(found, type):  # a function of the user
+            if fields:
+                raise InputError(next(iter(fields)), fields, "no fields", problem=f"{config['name']} is a function")
             return self.build(found)
         return build_part(found, fields, allow)
 
@@ -176,11 +183,20 @@ class Registry(Generic[T]):
         cls = type(part)
         if self.from_function and not self._registered(cls) and hasattr(part, "function"):
             return {"name": reference(part.function, self.family)}  # pyright: ignore[reportAttributeAccessIssue]
-        return {"name": self.name(part), **TypeAdapter(cls).dump_python(part, mode="json")}
+        name = self._registered(cls) or reference(cls, self.family)
+        return {"name": name, **TypeAdapter(cls).dump_python(part, mode="json")}
 
     def name(self, part: T) -> str:
-        """Return the registered name of a part, or its reference ``module:Class``."""
-        return self._registered(type(part)) or reference(type(part), self.family)
+        """Return the registered name of a part. Return ``module:name`` for a part outside the package.
+
+        Unlike `config`, this also names a class that cannot be imported.
+        """
+        cls = type(part)
+        if name := self._registered(cls):
+            return name
+        code = getattr(part, "function", cls) if self.from_function else cls
+        module, name = getattr(code, "__module__", cls.__module__), getattr(code, "__qualname__", cls.__qualname__)
+        return f"{module}:{name}"
 
     def _registered(self, cls: type) -> str | None:
         return next((name for name, registered in self.parts.items() if registered is cls), None)
@@ -226,7 +242,9 @@ def reference(thing: Any, field: str) -> str:
         For lambdas, local functions and classes, and whatever the main script defines, because other processes cannot
         import these.
     """
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<")
+    # the qualified names of torch's own functions, such as torch.sin, cannot be imported
+    attribute = "__name__" if isinstance(thing, BuiltinFunctionType) else "__qualname__"
+    module, name = getattr(thing, "__module__", None), getattr(thing, attribute, "<")
     if module and module != "__main__" and "<" not in name:
         try:
             if attrgetter(name)(import_module(module)) is thing:

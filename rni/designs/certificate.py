@@ -128,7 +128,7 @@ def certify(net: Network) -> Certificate:
     >>> certificate.rigorous, max(certificate.relative) < 1e-9
     (True, True)
     """
-    basis, task = coordinates(net), net.task.undamped(net.leak)
+    basis, task = coordinates(net), net.task.without_leak(net.leak)
     decays = basis.left.new_tensor(task.decays)
     gains = decays * basis.left.new_tensor(task.scales)
 

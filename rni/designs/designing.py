@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rni import vectors
 from rni.activations import Activation, make
+from rni.activations.module import ActivationModule
 from rni.core.arrays import as_real_tensor, require_finite, require_shape
 from rni.core.errors import InputError, require_whole
 from rni.core.rng import stream
@@ -100,7 +101,7 @@ class Design(TextResult):
 def design(
     task: Integration,
     neurons: int = 1000,
-    activation: str | Activation = "relu",
+    activation: str | Mapping[str, Any] | Activation | ActivationModule | Callable[[Tensor], Tensor] = "relu",
     *,
     encoders: Any = None,
     decoders: Any = None,
@@ -115,7 +116,7 @@ def design(
 
     With a leak $\alpha$, $h \leftarrow (1-\alpha)h + \alpha f(W(h + xe))$, the coordinates $a = M^\dagger h$ follow
     $a \leftarrow (1-\alpha)a + \alpha M^\dagger f(L(a + x))$. The design for the decays $1 - (1-\gamma)/\alpha$ (see
-    `Integration.undamped`) is therefore the design for $\gamma$, and it is as exact as without a leak.
+    `Integration.without_leak`) is therefore the design for $\gamma$, and it is as exact as without a leak.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def design(
     e = drawn.encoders if encoders is None else _independent_vectors("encoders", encoders, drawn.encoders)
     d = drawn.decoders if decoders is None else _independent_vectors("decoders", decoders, drawn.decoders)
     net = Network(task, e, d, LowRank(e, d), make(activation), leak)
-    inner = task.undamped(leak)
+    inner = task.without_leak(leak)
     scales, decays = e.new_tensor(inner.scales), e.new_tensor(inner.decays)
     if net.f.name in EXACT:
         if bounds is not None:
@@ -230,7 +231,7 @@ def residuals(net: Network, z: Tensor, offset: Tensor) -> tuple[tuple[float, ...
     """
     factors = net.recurrent.factors()
     assert factors is not None
-    (left, right), task = factors, net.task.undamped(net.leak)
+    (left, right), task = factors, net.task.without_leak(net.leak)
     rows = max(1, ELEMENTS // net.neurons)
     activities = (net.f(part @ left.T) for part in (z + offset).split(rows))
     pairs = [(h @ net.decoders, h @ right) for h in activities]
@@ -253,7 +254,7 @@ def simulated_error(
     if bounds is not None:
         # z = a + x, where a is proportional to the integrals before x
         integrals = Integration(net.task.decays).targets(x)
-        decays, inner = x.new_tensor(net.task.decays), x.new_tensor(net.task.undamped(net.leak).decays)
+        decays, inner = x.new_tensor(net.task.decays), x.new_tensor(net.task.without_leak(net.leak).decays)
         before = torch.cat([torch.zeros_like(x[:, :1]), integrals[:, :-1]], 1)
         z = x + net.leak * inner / decays * before
         x = x * (x.new_tensor(bounds) / z.abs().amax((0, 1)))
@@ -286,7 +287,7 @@ def box_of_integrals(task: Integration, bounds: Sequence[float] | None) -> Tenso
     return box
 
 
-def require_suitable_activation(f: Activation, task: Integration, decoders: Tensor, box: Tensor) -> None:
+def require_suitable_activation(f: ActivationModule, task: Integration, decoders: Tensor, box: Tensor) -> None:
     """Raise an error if the activation is not an elementwise function, or if its outputs cannot reach the integrals."""
     nu = torch.linspace(-1, 1, 9, dtype=torch.float64)[:, None].expand(-1, len(decoders))
     h: Any = f(nu)
@@ -319,7 +320,7 @@ def advice(net: Network, offset: Tensor, box: Tensor, current_residuals: Sequenc
     at_rest = float((offset.abs() / box).max())
     if at_rest > LARGEST_ERROR["approximate"]:
         return f"less activity at rest, whose output is {at_rest:.2g} of the largest integral, larger scales or bounds"
-    steps = 1 / (1 - box.new_tensor(net.task.undamped(net.leak).decays))
+    steps = 1 / (1 - box.new_tensor(net.task.without_leak(net.leak).decays))
     worst = int((box.new_tensor(current_residuals) * steps).argmax())
     most = float(largest_outputs(net.f, net.decoders)[worst])
     within = f", well within the {most:.3g} that {net.f!r} gives with these decoders" if math.isfinite(most) else ""

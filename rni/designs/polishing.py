@@ -94,7 +94,7 @@ class Polished(TextResult):
         factors = net.recurrent.factors()
         assert factors is not None
         left = (factors[0] @ (factors[1].T @ net.encoders)).detach()
-        decays = left.new_tensor(net.task.undamped(net.leak).decays)
+        decays = left.new_tensor(net.task.without_leak(net.leak).decays)
         largest = torch.linalg.matrix_norm(left, 2) * MARGIN * (1 / (1 - decays)).norm()
         driven = torch.linalg.matrix_norm(net.encoders.detach(), 2) * net.channels**0.5
         error = self.moved * (largest + driven) / (1 - self.norm)
@@ -136,7 +136,7 @@ def polish(net: Network, duration: int = 400, seed: int = 0) -> Polished:
 
     # L and M of the network itself
     w, e, d = (part.detach().double() for part in (net.recurrent.matrix(), net.encoders, net.decoders))
-    task = net.task.undamped(net.leak)
+    task = net.task.without_leak(net.leak)
     decays, gains = w.new_tensor(task.decays), w.new_tensor(task.decays) * w.new_tensor(task.scales)
     left = w @ e
     singular = torch.linalg.svdvals(left)

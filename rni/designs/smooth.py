@@ -10,12 +10,10 @@ therefore represented by $a = z + q$ with the offset $q = -(S\Gamma)^{-1} k$. Th
 satisfy $a \to \Gamma(a - q) + q$, and the start from rest, a = 0, is an error k that decays as the integrals do.
 """
 
-import copy
-
 import torch
 from torch import Tensor
 
-from rni.activations import Activation
+from rni.activations.module import ActivationModule
 from rni.core.errors import InputError
 from rni.tasks.integration import Integration
 
@@ -25,7 +23,7 @@ RIDGE = 1e-7  # relative to the largest squared singular value; more costs accur
 
 
 def smooth_factors(
-    task: Integration, encoders: Tensor, decoders: Tensor, f: Activation, bounds: Tensor
+    task: Integration, encoders: Tensor, decoders: Tensor, f: ActivationModule, bounds: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Compute L and M with $D^\dagger f(L(z + q)) \approx S\Gamma z$ and $M^\dagger f(L(z + q)) \approx \Gamma z + q$.
 
@@ -68,18 +66,16 @@ def smooth_factors(
         t = bounds[c] * nodes
         wanted = at_rest[members].sum(0).repeat(NODES, 1)
         wanted[:, c] += gains[c] * t
-        own_f = copy.deepcopy(f)
-        for name, values in own_f.named_buffers():  # parameters of f that differ between neurons
-            if values.ndim:
-                setattr(own_f, name, values[members])
-        left[members, c] = _currents(t, wanted, decoders[members], c, own_f)
+        # parameters of f that differ between neurons are restricted to those of this channel
+        values = {name: v.detach()[members] if v.ndim else v.detach() for name, v in f.values().items()}
+        left[members, c] = _currents(t, wanted, decoders[members], c, ActivationModule(f.activation, values))
 
     # M
     ridges = RIDGE / (scales / encoders.norm(dim=0)).square().clamp(min=1)  # |W| grows with the strength anyway
     return left, _right(decays, ridges, encoders, left, f, bounds[:, None] * nodes, offset), offset
 
 
-def largest_outputs(f: Activation, decoders: Tensor) -> Tensor:
+def largest_outputs(f: ActivationModule, decoders: Tensor) -> Tensor:
     r"""Compute the largest possible outputs, $\min(\max_\nu d_c \cdot f(\nu),\ -\min_\nu d_c \cdot f(\nu))$:
     (channels,).
 
@@ -101,7 +97,7 @@ def _nodes(like: Tensor) -> Tensor:
     return x * x.abs()
 
 
-def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Activation) -> Tensor:
+def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: ActivationModule) -> Tensor:
     r"""Find $\rho$, (neurons,), with $\sum_j d_j f(\rho_j t) =$ `wanted`, (nodes, channels).
 
     The method starts from the best of two families of $\rho$. The first family are multiples of the decoder of the
@@ -150,7 +146,7 @@ def _currents(t: Tensor, wanted: Tensor, decoders: Tensor, channel: int, f: Acti
 
 
 def _right(
-    decays: Tensor, ridges: Tensor, encoders: Tensor, left: Tensor, f: Activation, t: Tensor, offset: Tensor
+    decays: Tensor, ridges: Tensor, encoders: Tensor, left: Tensor, f: ActivationModule, t: Tensor, offset: Tensor
 ) -> Tensor:
     r"""Compute M with $M^\dagger E = 1$ and $M^\dagger f(La) \approx \Gamma(a - q) + q$ at the nodes t (channels,
     nodes).

@@ -39,7 +39,8 @@ def to_arrays(net: Network, path: Path) -> None:
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
     arrays |= {"leak": net.leak, "form": "rate"} if net.leak != 1 else {}
-    arrays |= {key: value.numpy(force=True) for key, value in (*tensors.items(), *net.f.named_buffers())}
+    arrays |= {key: value for key, value in net.f.config().items() if key != "name"}
+    arrays |= {key: value.numpy(force=True) for key, value in (tensors | net.f.values()).items()}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     write_atomically(path, buffer.getvalue())
@@ -73,12 +74,13 @@ def _standard(net: VanillaRNN) -> _Standard:
     functions = {"linear": "Affine", "relu": "Relu", "tanh": "Tanh"}
     if net.f.name in functions:
         return _Standard(functions[net.f.name], w, u, b, net.decoders, offset, one)
-    if isinstance(net.f, Sigmoid):
-        k = net.f.slope * one
-        bias = k * (b - net.f.threshold)
+    f = net.f.bound()
+    if isinstance(f, Sigmoid):
+        k = f.slope * one
+        bias = k * (b - f.threshold)
         return _Standard("Sigmoid", k[:, None] * w, k[:, None] * u, bias, net.decoders, offset, one)
-    if isinstance(net.f, Softplus):
-        k = net.f.slope * one
+    if isinstance(f, Softplus):
+        k = f.slope * one
         recurrent, decoders = k[:, None] * w / k, net.decoders / k[:, None]
         return _Standard("Softplus", recurrent, k[:, None] * u, k * b, decoders, offset, 1 / k)
     raise InputError(f"activation: {net.f!r}; allowed in ONNX: {', '.join(functions)}, sigmoid, softplus")

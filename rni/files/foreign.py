@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from rni import weights
-from rni.activations import ACTIVATIONS, Activation, make
+from rni.activations import ACTIVATIONS, Activation
+from rni.activations.module import ActivationModule, make
 from rni.core.errors import InputError, did_you_mean, path_of
+from rni.core.registry import field_names
 from rni.core.tensors import read_tensors, real, require_file
 from rni.files.formats import SUPPORTED, Found, recognise
 from rni.files.layers import TIMES
@@ -53,7 +55,7 @@ class Reading(TypedDict, total=False):
 
 def parameters() -> tuple[str, ...]:
     """Those of all activations that there are now, users' own among them."""
-    return tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in part.model_fields))
+    return tuple(dict.fromkeys(name for part in ACTIVATIONS.parts.values() for name in field_names(part)))
 
 
 def network_arrays() -> tuple[str, ...]:
@@ -312,7 +314,7 @@ def _recording(arrays: Mapping[str, Any], given: Mapping[str, Any]) -> Recording
     return Recording(*(real(name, arrays[name]) for name in RECORDING_ARRAYS))
 
 
-def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> Activation:
+def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> ActivationModule:
     own = {key: tensors[key] for key in parameters() if key in tensors}
     if (named is None) == (activation is None):
         found = "missing" if named is None else f"given, and in the file {named}"

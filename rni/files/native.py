@@ -4,12 +4,11 @@ Tensors: `encoders`, `decoders` (neurons, channels); `recurrent` (neurons, neuro
 `recurrent_right` (neurons, rank) with W = left @ right.T, and the numbers `tolerance` and `room` by which such factors
 are compressed in training; `signs` (neurons,) under Dale's law; `activation.NAME` (neurons,) for a parameter of the
 activation that differs between neurons; `losses` (steps,) of its training.
-Header, as JSON under the key `rni`: `format`, `activation` (name and parameters, or the place `at` which one of the
-user's own is found), `leak`, `decays`, `scales`, and the `specification` of the run that made it; that of a designed
-network has no steps of training.
+Header, as JSON under the key `rni`: `format`, `activation` and `task` (each with its name and fields), `leak`, and the
+`specification` of the run that made it; that of a designed network has no steps of training. The name of an activation
+or a task from outside the package is `module:name`, which is imported only with `allow=`.
 """
 
-import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,14 +16,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rni.activations import ACTIVATIONS, Activation, at, make, place
+from rni.activations.module import make
 from rni.core.atomic import require_folder
 from rni.core.atomic import write_atomically as write_atomically
 from rni.core.errors import InputError, path_of
 from rni.core.tensors import read_tensors, real, write_tensors
 from rni.losses import LOSSES
 from rni.networks.network import Network, require_network
-from rni.tasks.integration import Integration
+from rni.tasks import TASKS, Integration
+from rni.tasks.integration import require_integration
 from rni.weights import from_tensors
 
 FORMAT = "rni-network/3"
@@ -47,22 +47,15 @@ def save(
     if (path := path_of(path)).suffix in FOREIGN:
         raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .safetensors (other kinds: `rni export`)")
     require_folder(path.parent)
-    known = net.f.name in ACTIVATIONS.parts
     tensors = network_tensors(net)
     if losses is not None:
         tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
-    described: dict[str, object] = {"name": net.f.name} if known else {"at": place(net.f)}
-    for key, value in net.f.parameters_for_file().items():
-        if isinstance(value, Tensor):
-            tensors[f"activation.{key}"] = value
-        else:
-            described[key] = value
+    tensors |= {f"activation.{name}": values for name, values in net.f.values().items()}
     header = {
         "format": FORMAT,
-        "activation": described,
+        "activation": net.f.config(),
         "leak": net.leak,
-        "decays": net.task.decays,
-        "scales": net.task.scales,
+        "task": TASKS.config(net.task),
         "specification": specification,
     }
     write_tensors(path, tensors, header)
@@ -133,26 +126,18 @@ def _network_file(tensors: dict[str, Tensor], header: dict[str, Any], allow: Col
     if not isinstance(specification, dict | None) or losses.ndim != 1:
         raise InputError("specification, losses: not a table and a list; allowed: a file that rni wrote")
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
-    f = _of_ones_own(described["at"], allow) if "at" in described else _known(**described)
-    task = Integration(header["decays"], header["scales"])
+    f = make(described, allow=allow)
+    task = _task(header, allow)
     net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header.get("leak", 1.0))
     if specification is not None and header["format"] == FIRST:
         specification = _modern(specification)
     return NetworkFile(net, specification, losses.tolist())
 
 
-def _known(name: str, **parameters: float | Tensor) -> Activation:
-    if not isinstance(name, str) or not all(isinstance(v, Tensor) or _finite(v) for v in parameters.values()):
-        raise InputError("activation: not a name with numbers; allowed: a file that rni wrote")
-    return make(name, **parameters)
-
-
-def _of_ones_own(where: str, allow: Collection[str]) -> Activation:
-    if where not in allow:
-        trusted = f"load(..., allow=[{where!r}])"
-        raise InputError(f"activation: {where}, code from elsewhere; allowed: if you trust it, {trusted}")
-    found = at(where)
-    return make(found() if isinstance(found, type) else found)
+def _task(header: dict[str, Any], allow: Collection[str]) -> Integration:
+    if "task" not in header:  # an older file
+        return Integration(header["decays"], header["scales"])
+    return require_integration(TASKS.build(header["task"], allow=allow))
 
 
 def _modern(specification: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +150,3 @@ def _modern(specification: dict[str, Any]) -> dict[str, Any]:
     loss = {"name": training["loss"]} | {name: training[name] for name in own if name in training}
     rest = {name: value for name, value in training.items() if name not in every}
     return specification | {"training": rest | {"loss": loss}}
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)

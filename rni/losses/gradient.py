@@ -64,7 +64,7 @@ def require_task(net: Network, task: Integration, leaky: bool = False) -> None:
     if net.task != task:
         raise InputError(f"task: {task} of the loss, {net.task} of the network; allowed: the same")
     if net.leak != 1 and not leaky:
-        raise InputError(f"leak: {net.leak:g}; allowed: 1, or the batch loss, or `net.undamped()` and its task")
+        raise InputError(f"leak: {net.leak:g}; allowed: 1, or the batch loss, or `net.without_leak()` and its task")
 
 
 def require_takes(name: str, function: Any, *arguments: str) -> None:

@@ -3,14 +3,15 @@ r"""The network (section 2): $\nu_t = W(h_{t-1} + \sum_c x_{c,t} e_c)$, $h_t = f
 With a leak $\alpha < 1$, beyond the paper: $h_t = (1-\alpha)\,h_{t-1} + \alpha f(\nu_t)$.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rni.activations import Activation, make
+from rni.activations import Activation
+from rni.activations.module import ActivationModule, make
 from rni.core import memory
 from rni.core.errors import InputError, require_is
 from rni.core.tensors import stacked
@@ -43,7 +44,7 @@ class Network(nn.Module):
         encoders: Tensor,
         decoders: Tensor,
         recurrent: Weights | Tensor,
-        f: str | Activation | Callable[[Tensor], Tensor] = "relu",
+        activation: str | Mapping[str, Any] | Activation | ActivationModule | Callable[[Tensor], Tensor] = "relu",
         leak: float = 1.0,
     ):
         super().__init__()
@@ -59,10 +60,11 @@ class Network(nn.Module):
                 raise InputError(f"{name}: shape {tuple(vectors.shape)}; allowed: {shape}, (neurons, channels)")
             own = vectors.detach().to(like, copy=True, memory_format=torch.contiguous_format)
             self.register_parameter(name, nn.Parameter(own))
-        self.f = make(f).to(like)
-        for name, values in self.f.named_buffers():
+        self.f = make(activation).to(like)
+        for name, values in self.f.values().items():
             if values.ndim and len(values) != self.neurons:
-                raise InputError(f"{self.f.name}.{name}: {len(values)} values; allowed: 1 or {self.neurons}")
+                allowed = f"1 or {self.neurons}, the number of neurons"
+                raise InputError(f"{self.f.name}.{name}", values, allowed, problem=f"{len(values)} values")
 
     @property
     def neurons(self) -> int:
@@ -116,11 +118,11 @@ class Network(nn.Module):
         e, d = self.encoders if encoders is None else encoders, self.decoders if decoders is None else decoders
         return Network(self.task, e, d, self.recurrent if recurrent is None else recurrent, self.f, self.leak)
 
-    def undamped(self) -> "Network":
+    def without_leak(self) -> "Network":
         """The paper's network with the same weights: what it integrates makes this one do its task."""
         if self.leak == 1:
             return self
-        return Network(self.task.undamped(self.leak), self.encoders, self.decoders, self.recurrent, self.f)
+        return Network(self.task.without_leak(self.leak), self.encoders, self.decoders, self.recurrent, self.f)
 
     def forward(self, inputs: Tensor | np.ndarray, initial: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """States (batch, time, neurons) and the last one (1, batch, neurons), from inputs (batch, time, channels).

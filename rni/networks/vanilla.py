@@ -19,7 +19,8 @@ from typing import Literal, get_args
 import torch
 from torch import Generator, Tensor
 
-from rni.activations import ACTIVATIONS, Activation, make
+from rni.activations import ACTIVATIONS
+from rni.activations.module import ActivationModule, make
 from rni.core import memory
 from rni.core.errors import InputError
 from rni.core.tensors import stacked
@@ -50,7 +51,7 @@ class VanillaRNN:
 
     recurrent: Weights
     input_weights: Tensor
-    f: Activation
+    f: ActivationModule
     bias: Tensor
     decoders: Tensor | None = None
     offset: Tensor | None = None
@@ -75,7 +76,8 @@ class VanillaRNN:
         outputs = () if self.decoders is None else self.decoders.shape[1:]
         if self.offset is not None and self.offset.shape != outputs:
             raise InputError(f"offset: shape {tuple(self.offset.shape)}; allowed: {tuple(outputs)}, as outputs")
-        parameters = {f"{self.f.name}.{key}": values for key, values in self.f.named_buffers()}
+        f = make(self.f)
+        parameters = {f"{f.name}.{key}": values for key, values in f.values().items()}
         for name, values in parameters.items():
             if values.ndim and len(values) != n:
                 raise InputError(f"{name}: {len(values)} values; allowed: 1 or {n}")
@@ -90,7 +92,7 @@ class VanillaRNN:
                 raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
         for name, values in tensors.items():
             object.__setattr__(self, name, values.to(like))
-        object.__setattr__(self, "f", make(self.f).to(like))
+        object.__setattr__(self, "f", f.to(like))
 
     def _check_dynamics(self) -> None:
         leak = torch.as_tensor(self.leak, dtype=torch.float64)
@@ -228,8 +230,7 @@ class VanillaRNN:
     @property
     def alike(self) -> bool:
         """Whether all neurons are known to have the same activation, which some of them can be computed with."""
-        own = (*self.f.buffers(), *self.f.parameters())
-        return self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in own)
+        return self.f.name in ACTIVATIONS.parts and not any(values.ndim for values in self.f.values().values())
 
     def groups(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Sequences in groups whose states fit into the cache; with noise, which all of them draw at once, in one."""

@@ -89,7 +89,6 @@ def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], loss
         raise InputError(
             f"neurons: {net.neurons}, with W of full rank; allowed: up to {LARGEST}, or a W that few modes hold"
         )
-    described = net.f.parameters_for_file()
     return {
         "name": name or f"{net.neurons} {net.f.name} neurons, {_counted(net.channels, 'channel')}",
         "version": __version__,
@@ -97,8 +96,8 @@ def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], loss
         "decays": net.task.decays,
         "scales": net.task.scales,
         "leak": net.leak,
-        "activation": {"name": net.f.name}
-        | {key: _packed(v) if isinstance(v, Tensor) else v for key, v in described.items()},
+        "activation": net.f.config()
+        | {name: _packed(values) if values.ndim else values.item() for name, values in net.f.values().items()},
         "encoders": _packed(net.encoders.T),
         "decoders": _packed(net.decoders.T),
         "recurrent": None if whole else _packed(net.recurrent.matrix().T),

@@ -2,24 +2,26 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import tomli_w
 import torch
-from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationInfo, model_validator
 from torch import Generator
 
-from rni.activations import ACTIVATIONS, ActivationPart
+from rni.activations import ACTIVATIONS, Activation, ReLU, draw
 from rni.core.errors import InputError, did_you_mean, path_of, require_is
-from rni.core.parts import Numbers, Part, Positive, require, shown
+from rni.core.parts import Part, Positive, require, shown
+from rni.core.registry import field_names
 from rni.core.rng import stream
 from rni.core.threads import threads
 from rni.core.toml import parse_toml
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
 from rni.networks.network import Network
 from rni.runs.label import label
-from rni.tasks.integration import Integration
+from rni.tasks import TASKS, Integration, Task
 from rni.training.best import Keep
 from rni.weights import WEIGHTS, Weights, WeightsPart
 from rni.weights.vectors import VECTORS, VectorsPart
@@ -27,23 +29,14 @@ from rni.weights.vectors import VECTORS, VectorsPart
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
 FORMAT = 7  # part of every run's hash: raise it when the same specification comes to mean another result
-ForChannels = Annotated[Numbers, BeforeValidator(lambda raw: [raw] if type(raw) in (int, float) else raw)]
+MOST_CHANNELS = 1000
 
 
-class Task(Part):
-    """Decays and scales, one for each channel; scales are 1 if left open."""
-
-    decays: ForChannels = Field(min_length=1, max_length=1000)
-    scales: ForChannels = Field(default_factory=lambda data: (1.0,) * len(data["decays"]))
-
-    @model_validator(mode="after")
-    def _coherent(self) -> Self:
-        require(all(0 <= g <= 1 for g in self.decays), "decays", self.decays, "numbers between 0 and 1")
-        require(len(self.scales) == len(self.decays), "scales", self.scales, f"{len(self.decays)}, one for each decay")
-        return self
-
-    def build(self) -> Integration:
-        return Integration(self.decays, self.scales)
+def _task(config: Any, info: ValidationInfo) -> Task:
+    """Build the task. A table without a name is an integration."""
+    if isinstance(config, Mapping):
+        config = {"name": "integration", **config}
+    return TASKS.build(config, allow=(info.context or {}).get("allow"))
 
 
 class NetworkPart(Part):
@@ -54,9 +47,7 @@ class NetworkPart(Part):
     """
 
     neurons: Annotated[int, Field(ge=2, le=1_000_000)] = 1000
-    activation: Annotated[SerializeAsAny[ActivationPart], BeforeValidator(ACTIVATIONS.choose)] = ACTIVATIONS.choose(
-        "relu"
-    )
+    activation: Annotated[Activation, *ACTIVATIONS.field] = ReLU()
     vectors: Annotated[SerializeAsAny[VectorsPart], BeforeValidator(VECTORS.choose)] = VECTORS.choose("independent")
     weights: Annotated[SerializeAsAny[WeightsPart], BeforeValidator(WEIGHTS.choose)] = WEIGHTS.choose("dense")
     leak: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -113,7 +104,7 @@ class Specification(Part):
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     kind: Literal["train", "design"] = "train"
-    task: Task
+    task: Annotated[Integration, BeforeValidator(_task), PlainSerializer(TASKS.config)]
     network: NetworkPart = NetworkPart()
     training: Training = Training()
 
@@ -123,11 +114,12 @@ class Specification(Part):
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
-        training, network = self.training, self.network
-        training.loss.check(self.task.build(), network.activation.name)
+        training, network, channels = self.training, self.network, self.task.channels
+        require(channels <= MOST_CHANNELS, "task.decays", self.task.decays, f"at most {MOST_CHANNELS} channels")
+        training.loss.check(self.task, network.activation.name)
         require(network.leak == 1 or training.loss.leaky, "network.leak", network.leak, "1, or the batch loss")
         try:
-            network.vectors.check(network.neurons, len(self.task.decays))
+            network.vectors.check(network.neurons, channels)
         except InputError as error:
             place = "network" if str(error).startswith("neurons") else "network.vectors"
             raise InputError(f"{place}.{error}") from None
@@ -177,25 +169,25 @@ class Specification(Part):
         part, dtype = self.network, getattr(torch, self.network.precision)
         part.weights.require_memory(part.neurons, part.initial_radius, dtype.itemsize)
         with threads(self.training.threads):
-            encoders, decoders = part.vectors.draw(part.neurons, len(self.task.decays), self.stream("vectors"))
+            encoders, decoders = part.vectors.draw(part.neurons, self.task.channels, self.stream("vectors"))
             noisy = self.loss().noisy
             basis = torch.linalg.qr(torch.cat([encoders, decoders], 1)).Q if part.initial_space else None
             size = part.neurons if basis is None else basis.shape[1]
             recurrent = part.weights.build(size, part.initial_radius, dtype, self.stream, noisy)
             if basis is not None:
                 recurrent = recurrent.lifted(basis.to(dtype))
-            f = part.activation.build(part.neurons, self.stream)
-            return Network(self.task.build(), encoders, decoders, recurrent, f, part.leak)
+            f = draw(part.activation, part.neurons, self.stream)
+            return Network(self.task, encoders, decoders, recurrent, f, part.leak)
 
     def loss(self) -> Loss:
         """The loss that training minimises."""
-        return self.training.loss.build(self.task.build(), self.network.activation.name)
+        return self.training.loss.build(self.task, self.network.activation.name)
 
     def require_memory(self) -> None:
         """Refuse, before it begins, a run whose arrays don't fit."""
         part, size = self.network, getattr(torch, self.network.precision).itemsize
         part.weights.require_memory(part.neurons, part.initial_radius, size)
-        self.training.loss.require_memory(self.task.build(), part.neurons, size)
+        self.training.loss.require_memory(self.task, part.neurons, size)
 
     def label(self) -> str:
         """The run in one line."""
@@ -204,7 +196,7 @@ class Specification(Part):
     def cost(self) -> float:
         """Roughly how long the run takes, in multiplications."""
         training, neurons = self.training, self.network.neurons
-        rows = training.loss.rows(self.task.build(), self.network.activation.name)
+        rows = training.loss.rows(self.task, self.network.activation.name)
         steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
         return float(max(steps, 1)) * (rows + 16) * self.network.weights.numbers(neurons)
 
@@ -251,8 +243,9 @@ def override(raw: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 def fields() -> dict[str, list[str]]:
     """The fields of a specification by section; the section of the seed is the empty string."""
-    sections: dict[str, type[Part]] = {"task": Task, "network": NetworkPart, "training": Training}
-    names = {"": ["seed"]} | {name: list(part.model_fields) for name, part in sections.items()}
+    sections: dict[str, type[Part]] = {"network": NetworkPart, "training": Training}
+    names = {"": ["seed"], "task": field_names(Integration)}
+    names |= {name: list(part.model_fields) for name, part in sections.items()}
     of_losses = (name for part in LOSSES.parts.values() for name in part.model_fields)
     names["training"] += dict.fromkeys(of_losses)
     return names

@@ -146,11 +146,11 @@ def check_options(
 def _closed(loss: Loss, net: Network, optimizer: Optimizer) -> bool:
     """Whether nothing of a step needs automatic differentiation, whose accounts cost a tenth of a step of 300 neurons:
     no part of a user's own, who may differentiate or change what he is given, and no function without a derivative."""
-    parts = (loss, net, net.recurrent, net.f, net.task, optimizer)
+    parts = (loss, net, net.recurrent, net.f.activation, net.task, optimizer)
     own = all(type(part).__module__.partition(".")[0] == "rni" for part in parts)
     free = not isinstance(loss, OwnLoss) and not isinstance(optimizer, Torch)
     hooked = any(module._forward_hooks for module in net.modules())
-    return own and free and not hooked and type(net.f).derivative is not Activation.derivative
+    return own and free and not hooked and type(net.f.activation).derivative is not Activation.derivative
 
 
 def _gradient(loss: Loss, net: Network, inputs: Any, train: Trained, closed: bool) -> tuple[float, Gradient]:

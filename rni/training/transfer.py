@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.spatial import KDTree
 from torch import Tensor
 
-from rni.activations import SLOPE, THRESHOLD
+from rni.activations import Sigmoid
 from rni.core.errors import InputError
 from rni.tasks.integration import Integration
 
@@ -31,8 +31,8 @@ class Head(NamedTuple):
     """
 
     u: Tensor
-    slope: float = SLOPE
-    threshold: float = THRESHOLD
+    slope: float = Sigmoid.slope
+    threshold: float = Sigmoid.threshold
 
     def logits(self, states: Tensor) -> Tensor:
         return self.slope * (states @ self.u - self.threshold)
@@ -56,8 +56,8 @@ def fit_head(
     states: Tensor,
     labels: Tensor,
     *,
-    slope: float = SLOPE,
-    threshold: float = THRESHOLD,
+    slope: float = Sigmoid.slope,
+    threshold: float = Sigmoid.threshold,
     ridge: float = 1e-6,
     iterations: int = 100,
 ) -> Head:

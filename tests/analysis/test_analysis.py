@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rni import Integration, Network, VanillaRNN, analyze, vectors
-from rni.activations import Tanh
+from rni.activations import make
 from rni.analysis import current_ratio, null_ratio, relative_error, svd
 from rni.networks.vanilla import Form
 from rni.tasks.inputs import white_noise
@@ -52,7 +52,7 @@ def test_the_ratio_of_a_factored_network_is_that_of_its_matrix(form: Form):
     generator = torch.Generator().manual_seed(0)
     factors, enters, bias, start = (drawn(40, 5), drawn(40, 5)), drawn(40, 2), drawn(40), drawn(40)
     low, full = (
-        VanillaRNN(w, enters, Tanh(), bias, form=form, initial=start)
+        VanillaRNN(w, enters, make("tanh"), bias, form=form, initial=start)
         for w in (LowRank(*factors), Dense(factors[0] @ factors[1].T))
     )
     directions, x = svd(full.recurrent).left[:, :2], white_noise(8, 30, 2, generator)
@@ -64,7 +64,7 @@ def test_the_ratio_of_a_factored_network_is_that_of_its_matrix(form: Form):
 def test_without_currents_there_is_no_ratio():
     none, x = torch.zeros(5, 2).double(), white_noise(2, 3, 1)
     for w in (LowRank(none, none), Dense(none @ none.T)):
-        net = VanillaRNN(w, none[:, :1], Tanh(), none[:, 0])
+        net = VanillaRNN(w, none[:, :1], make("tanh"), none[:, 0])
         assert math.isnan(current_ratio(net, torch.eye(5)[:, :2], x))
 
 

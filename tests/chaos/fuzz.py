@@ -32,6 +32,7 @@ from rni.cli.inputs import read_inputs
 from rni.files import foreign, native
 from rni.files.native import NetworkFile
 from rni.networks.vanilla import VanillaRNN
+from rni.tasks import TASKS
 
 Row = tuple[str, int, int, str]
 CASES = {"configurations": 3000, "network files": 3000, "state dicts": 1500, "arrays": 1500, "inputs": 1000}
@@ -251,13 +252,9 @@ def networks() -> tuple[bytes, ...]:
         raw = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 12, **part}}
         net = Specification.parse(raw).build()
         tensors = native.network_tensors(net) | {"losses": torch.ones(4, dtype=torch.float64)}
-        header: dict[str, Any] = {"format": native.FORMAT, "activation": {"name": net.f.name}, "specification": raw}
-        for key, value in net.f.parameters_for_file().items():
-            if isinstance(value, torch.Tensor):
-                tensors[f"activation.{key}"] = value
-            else:
-                header["activation"][key] = value
-        header |= {"decays": net.task.decays, "scales": net.task.scales}
+        header: dict[str, Any] = {"format": native.FORMAT, "activation": net.f.config(), "specification": raw}
+        tensors |= {f"activation.{name}": values for name, values in net.f.values().items()}
+        header["task"] = TASKS.config(net.task)
         made.append(pack({k: v.detach().contiguous() for k, v in tensors.items()}, {"rni": json.dumps(header)}))
     return tuple(made)
 

@@ -3,7 +3,8 @@ import torch
 from told import mistyped
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run
-from rni.activations import Activation, Tanh
+from rni.activations import Activation, Tanh, make
+from rni.core.registry import part
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
 
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, 0.5, 0.2], [0.2, 0.5, 2.0, 0.5], [0.1, 0.2, 0.5, 1.0]])
@@ -34,25 +35,21 @@ def test_batch_gradient_agrees_with_autograd(small, generator, f, duration):
 class Scaled(Tanh):
     """As LeCun has it, with a derivative of its own."""
 
-    def forward(self, currents):
-        return 1.7159 * torch.tanh(2 / 3 * currents)
+    def __call__(self, current):
+        return 1.7159 * torch.tanh(2 / 3 * current)
 
     def derivative(self, currents):
         return 1.7159 * 2 / 3 * (1 - torch.tanh(2 / 3 * currents).square())
 
 
+@part
 class Gain(Activation):
     """Linear, with a slope for each neuron, which its derivative does not repeat for each state."""
 
-    name = "gain"
-    slope: torch.Tensor
+    slope: float = 1.0
 
-    def __init__(self, neurons):
-        super().__init__()
-        self.register_buffer("slope", torch.linspace(0.5, 1.5, neurons, dtype=torch.float64))
-
-    def forward(self, currents):
-        return self.slope * currents
+    def __call__(self, current):
+        return self.slope * current
 
     def derivative(self, currents):
         return self.slope
@@ -61,7 +58,7 @@ class Gain(Activation):
 @pytest.mark.parametrize("of", [Scaled, Gain])
 def test_gradients_take_the_derivative_that_an_activation_of_ones_own_has(small, generator, of):
     net = small("tanh")
-    net.f = of(net.neurons) if of is Gain else of()
+    net.f = make(of(), **({"slope": torch.linspace(0.5, 1.5, net.neurons)} if of is Gain else {}))
     for loss in (BatchLoss(net.task, 3, batch=9), ProxyLoss(net.task, 7)):
         assert_same(loss, net, loss.draw(generator, torch.float64))
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rni import InputError, Integration, Network, ProxyLoss, Specification, run
-from rni.activations import ReLU, Sigmoid
+from rni.activations import ReLU, make
 from rni.analysis import linear_map
 from rni.core.rng import lattice
 from rni.losses import RangeWarning, ReLUProxyLoss
@@ -134,13 +134,17 @@ def test_half_of_the_products_only_where_points_are_opposite_and_the_activation_
     class Bent(ReLU):
         """Inherits all but its values from another function."""
 
-        def forward(self, currents):
-            return currents.clamp(min=0) ** 2
+        def __call__(self, current):
+            return current.clamp(min=0) ** 2
 
     def never(*_):
         raise AssertionError("the products of one half were taken for all")
 
-    f = {"points": "tanh", "threshold": Sigmoid(5, torch.tensor([0.0] * 19 + [0.1])), "function": Bent()}[moved]
+    f = {
+        "points": "tanh",
+        "threshold": make("sigmoid", slope=5, threshold=torch.tensor([0.0] * 19 + [0.1])),
+        "function": Bent(),
+    }[moved]
     task = Integration([0.8])
     net = Network(task, *independent(20, 1, torch.Generator().manual_seed(0)), 0.1 * torch.ones(20, 20), f)
     loss = ProxyLoss(task, points=8, sampling="folded")

@@ -44,7 +44,7 @@ def dale(neurons=100):
 def mixed_slopes(neurons=150):
     """A sigmoid network in which each neuron has its own slope."""
     generator = torch.Generator().manual_seed(3)
-    f = rni.activations.Sigmoid(5 + torch.rand(neurons, generator=generator), 0.1)
+    f = rni.activations.make("sigmoid", slope=5 + torch.rand(neurons, generator=generator))
     left, right = torch.randn(2, neurons, 3, generator=generator) / neurons**0.5
     return rni.Network(TWO, *rni.vectors.independent(neurons, 2, generator), LowRank(left, right), f)
 
@@ -349,7 +349,7 @@ def test_the_command_explores_a_file_a_task_or_what_it_likes(tmp_path):
     ("arguments", "message"),
     [
         (["--out", "page.pdf"], "--out: 'page.pdf'; allowed: a name that ends in .html"),
-        (["--decays", "1.5"], "decays: [1.5]; allowed: numbers between 0 and 1"),
+        (["--decays", "1.5"], "decays.0: 1.5; allowed: "),
         (["none.safetensors"], "none.safetensors: no such file"),
         (["net.safetensors", "--decays", "0.9"], "allowed: one network file, or --decays and --scales"),
         (["net.safetensors", "--neurons", "9"], "--neurons: given with net.safetensors"),

@@ -17,7 +17,7 @@ from told import of, there
 
 import rni
 from rni import InputError, Specification
-from rni.activations import SigmoidPart
+from rni.activations import Sigmoid
 from rni.cli import app
 from rni.runs import engine, store
 from rni.runs.condition import conditions
@@ -112,7 +112,7 @@ def test_a_field_within_a_part_can_be_swept():
     base = BASE | {"network": {"neurons": 12, "activation": "sigmoid"}}
     sweep = Sweep(over={"network.activation.slope": [5.0, 50.0]})
     runs = sweep.runs(base, list(sweep.points()))
-    activations = [of(SigmoidPart, there(run.specification).network.activation) for run in runs]
+    activations = [of(Sigmoid, there(run.specification).network.activation) for run in runs]
     assert [activation.slope for activation in activations] == [5.0, 50.0]
     assert base["network"]["activation"] == "sigmoid"
 

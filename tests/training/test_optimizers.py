@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from told import of
 from torch import Tensor, nn
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, ProxyLoss, ReLUProxyLoss, train
 from rni.activations import Activation
+from rni.activations import make as activation
+from rni.core.registry import part
 from rni.training import Adam, Checkpoint, GradientDescent, Torch
 from rni.weights import Dale, Dense, LowRank, Weights
 
@@ -255,22 +256,20 @@ def test_training_of_what_requires_no_gradient_is_refused():
         ours(net, BatchLoss(TASK), GradientDescent(), "recurrent")
 
 
+@part
 class Gain(Activation):
-    name = "gain"
+    gain: float = 1.0
+    shift: float = 0.0
 
-    def __init__(self, neurons):
-        super().__init__()
-        self.gain = nn.Parameter(torch.linspace(0.5, 1.5, neurons))
-        self.shift = nn.Parameter(torch.tensor(0.1))
-
-    def forward(self, currents):
-        return torch.tanh(self.gain * currents + self.shift)
+    def __call__(self, current):
+        return torch.tanh(self.gain * current + self.shift)
 
 
 @pytest.mark.parametrize("optimizer", TORCH)
 @pytest.mark.parametrize("loss", [BatchLoss(TASK, 3, 4), ProxyLoss(TASK, 5)])
 def test_parameters_of_an_own_activation_are_trained_with_all(optimizer, loss):
-    f = Gain(8)
+    gain, shift = nn.Parameter(torch.linspace(0.5, 1.5, 8)), nn.Parameter(torch.tensor(0.1))
+    f = activation(Gain(), gain=gain, shift=shift)
     found, expected = network(f=f), network(f=f)
     assert found.f.gain.dtype == torch.float64
     for net in (found, expected):
@@ -278,8 +277,9 @@ def test_parameters_of_an_own_activation_are_trained_with_all(optimizer, loss):
     ours(found, loss, optimizer(), "all")
     steps_of_torch(expected, loss, optimizer, [*MODES["all"], "f.gain"])
     assert_same(found, expected)
-    assert not torch.equal(of(Gain, found.f).gain, of(Gain, network(f=f).f).gain)
-    assert f.gain.dtype == torch.float32
+    assert not torch.equal(found.f.gain, network(f=f).f.gain)
+    assert gain.dtype == torch.float32
+    assert torch.equal(gain, torch.linspace(0.5, 1.5, 8))
 
 
 CHOSEN = {
