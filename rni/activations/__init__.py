@@ -119,6 +119,7 @@ class Linear(Activation):
     """
 
     name = "linear"
+    closed_form = True
 
     def forward(self, currents: Tensor) -> Tensor:
         return currents
@@ -139,6 +140,7 @@ class ReLU(Activation):
     """
 
     name = "relu"
+    closed_form = True
 
     def forward(self, currents: Tensor) -> Tensor:
         if torch.is_grad_enabled():
@@ -165,6 +167,7 @@ class Sigmoid(_Parametrised):
     """
 
     name = "sigmoid"
+    closed_form = True
     slope: Tensor
     threshold: Tensor
 
@@ -192,6 +195,7 @@ class Tanh(Activation):
     """
 
     name = "tanh"
+    closed_form = True
 
     def forward(self, currents: Tensor) -> Tensor:
         return torch.tanh(currents)
@@ -214,6 +218,7 @@ class Softplus(_Parametrised):
     """
 
     name = "softplus"
+    closed_form = True
     slope: Tensor
 
     def __init__(self, slope: float | Tensor = SLOPE):
@@ -240,6 +245,7 @@ class RectifiedPower(_Parametrised):
     """
 
     name = "rectified_power"
+    closed_form = True
     exponent: Tensor
 
     def __init__(self, exponent: float | Tensor = EXPONENT):

@@ -24,6 +24,7 @@ class Integration:
     [[1.0, 1.0], [1.5, 2.0], [1.75, 3.0]]
     """
 
+    closed_form = True  # see `rni.training.descent.needs_no_autograd`
     decays: tuple[float, ...]
     scales: tuple[float, ...]
 
