@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
 
@@ -210,7 +210,11 @@ def loss_config(loss: Any) -> Any:
     """Return the configuration of a loss without its task, from which `build_loss` makes the same loss again."""
     if not isinstance(loss, Loss):
         return {"name": loss} if isinstance(loss, str) else loss
-    return {name: value for name, value in LOSSES.config(loss).items() if name != "task" and value is not None}
+    try:
+        config = LOSSES.config(loss)
+    except InputError as error:
+        raise error.within("training.loss") from None
+    return {name: value for name, value in config.items() if name != "task" and value is not None}
 
 
 def known_fields() -> list[str]:
@@ -235,18 +239,20 @@ def _integration_config(task: Integration) -> dict[str, Any]:
 TaskField = (BeforeValidator(_integration), PlainSerializer(_integration_config))
 
 
-def _import_function(function: Any, info: ValidationInfo) -> Any:
-    if isinstance(function, str):
-        return import_reference(function, info.field_name or "function", (info.context or {}).get("allow"))
-    return function
+def function_field(field: str) -> tuple[BeforeValidator, PlainSerializer]:
+    """Return the annotations of a field that holds a function, or its reference ``module:name`` in a configuration."""
 
+    def load(function: Any, info: ValidationInfo) -> Any:
+        if isinstance(function, str):
+            return import_reference(function, field, (info.context or {}).get("allow"))
+        if function is not None and not callable(function):
+            raise InputError(field, function, "a function, or its reference module:name")
+        return function
 
-def _function_reference(function: Any) -> str | None:
-    return None if function is None else reference(function, "function")
+    def dump(function: Any) -> str | None:
+        return None if function is None else reference(function, field)
 
-
-# A function, or its reference ``module:name``. A configuration contains the reference.
-Function = Annotated[Callable[..., Any], BeforeValidator(_import_function), PlainSerializer(_function_reference)]
+    return BeforeValidator(load), PlainSerializer(dump)
 
 
 def check_arguments(field: str, function: Callable[..., Any], *arguments: str) -> None:

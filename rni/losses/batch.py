@@ -1,7 +1,8 @@
 r"""The batch loss (section 2): the squared error of the outputs on a batch of input sequences."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -9,7 +10,7 @@ from rni.core import memory
 from rni.core.errors import InputError
 from rni.core.registry import part
 from rni.losses.averaged import AveragedLoss, Correlation, Covariance, Duration, SequenceLoss
-from rni.losses.base import LOSSES, Function, Sampling, TaskField, check_arguments, check_shape
+from rni.losses.base import LOSSES, Sampling, TaskField, check_arguments, check_shape, function_field
 from rni.losses.gradient import RECURRENT, Gradient, without_autograd
 from rni.tasks.integration import Integration, targets_at_once
 
@@ -70,7 +71,7 @@ class BatchLoss(SequenceLoss):
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 32
     covariance: Covariance = None
     correlation: Correlation = ()
-    inputs: Function | None = None
+    inputs: Annotated[Callable[..., Any] | None, *function_field("inputs")] = None
     sampling: Sampling = "even"
 
     accepts_leak = True

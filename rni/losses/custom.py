@@ -1,10 +1,11 @@
 """A loss that is any differentiable function of the network."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rni.core.errors import InputError
 from rni.core.registry import part
-from rni.losses.base import LOSSES, Function, Loss, check_arguments
+from rni.losses.base import LOSSES, Loss, check_arguments, function_field
 
 if TYPE_CHECKING:
     import torch
@@ -39,8 +40,8 @@ class CustomLoss(Loss):
     (20.0, True)
     """
 
-    function: Function
-    inputs: Function | None = None
+    function: Annotated[Callable[..., Any], *function_field("function")]
+    inputs: Annotated[Callable[..., Any] | None, *function_field("inputs")] = None
 
     accepts_leak = True
 

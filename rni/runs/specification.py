@@ -17,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticSerializationError
 from torch import Generator
 
 from rni.activations import ACTIVATIONS, ActivationPart
@@ -183,7 +184,12 @@ class Specification(Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; without the fields that are left open, and the kind of what is trained."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"kind"} if self.kind == "train" else None)
+        try:
+            return self.model_dump(mode="json", exclude_none=True, exclude={"kind"} if self.kind == "train" else None)
+        except PydanticSerializationError as error:
+            if isinstance(error.__cause__, InputError):  # a part that cannot be imported
+                raise error.__cause__ from None
+            raise
 
     def stream(self, purpose: str) -> Generator:
         """Random numbers for one purpose: drawing more for one leaves the others as they are."""

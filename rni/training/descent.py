@@ -71,9 +71,8 @@ def make_plan(
     """Check the options of a training, and choose those that are left open. See `rni.train`."""
     require_network(net)
     if isinstance(loss, type) or not (isinstance(loss, Loss) or callable(loss)):
-        raise InputError(
-            "loss", loss, f"a loss, such as those of rni.losses ({', '.join(LOSSES.parts)}), or a function"
-        )
+        names = ", ".join(cls.__name__ for cls in LOSSES.parts.values())
+        raise InputError("loss", loss, f"a loss ({names}), or a function of the network")
     loss = loss if isinstance(loss, Loss) else CustomLoss(loss)
     loss = loss.for_activation(activation_name(net))
     loss.check(net)
