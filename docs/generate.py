@@ -1,7 +1,7 @@
 """Pages that are written from the package itself when the site is built: commands, fields, errata, figures."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from rni.activations import ACTIVATIONS
 from rni.cli import app
 from rni.core.parts import Family, Part
+from rni.core.registry import Registry
 from rni.losses import LOSSES
 from rni.papers.fanthomme2021.errata import ERRATA
 from rni.papers.reproduce import all_figures
@@ -18,7 +19,7 @@ from rni.runs.specification import Specification
 from rni.weights import WEIGHTS
 from rni.weights.vectors import VECTORS
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Family | Registry] = {
     "network.activation": ACTIVATIONS,
     "network.vectors": VECTORS,
     "network.weights": WEIGHTS,
@@ -68,7 +69,8 @@ def fields() -> str:
     for place, family in FAMILIES.items():
         parts.append(f"## Choices for {place}")
         for name, part in family.parts.items():
-            parts += [f"### {place} = {name}", _table(part.model_fields) if part.model_fields else "It has no fields."]
+            known = {field: info for field, info in part.__pydantic_fields__.items() if field != "task"}
+            parts += [f"### {place} = {name}", _table(known) if known else "It has no fields."]
     return "\n\n".join(parts) + "\n"
 
 
@@ -89,7 +91,11 @@ def _allowed(field: FieldInfo) -> str:
 
 def _options(annotation: Any) -> list[Any]:
     """The alternatives of a union, in the order that they are written."""
-    if get_origin(annotation) in (Literal, tuple) or not get_args(annotation) or hasattr(annotation, "__metadata__"):
+    if (
+        get_origin(annotation) in (Literal, tuple, Callable)
+        or not get_args(annotation)
+        or hasattr(annotation, "__metadata__")
+    ):
         return [annotation]
     return [each for each in get_args(annotation) if each is not type(None)]
 
@@ -99,6 +105,10 @@ def _kind(kind: Any) -> str:
         return " ".join([_kind(kind.__origin__), *_ranges(kind.__metadata__)])
     if get_origin(kind) is Literal:
         return ", ".join(f"`{each}`" for each in get_args(kind))
+    if get_origin(kind) is Callable:
+        return "`module:function`"
+    if kind is Any:  # an array, which is stored as a tuple of rows
+        return "a matrix"
     if get_origin(kind) is tuple:
         return "a list of numbers"
     if isinstance(kind, type) and issubclass(kind, Part):

@@ -38,7 +38,7 @@ _NAMES = {
     "rni.core.errors": ("Diverged", "InputError"),
     "rni.designs": ("Certificate", "Design", "Polished", "certify", "design", "polish"),
     "rni.files": ("NetworkFile", "Recording", "load", "read", "save"),
-    "rni.losses": ("AveragedLoss", "BatchLoss", "OwnLoss", "ProxyLoss", "RangeWarning", "ReLUProxyLoss"),
+    "rni.losses": ("AveragedLoss", "BatchLoss", "CustomLoss", "ProxyLoss", "RangeWarning", "ReLUProxyLoss"),
     "rni.networks.network": ("Network",),
     "rni.networks.vanilla": ("VanillaRNN",),
     "rni.pages": ("explore",),

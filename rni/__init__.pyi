@@ -5,7 +5,7 @@ from .analysis import Analysis, FixedPoints, RecordingAnalysis, analyze, fixed_p
 from .core.errors import Diverged, InputError
 from .designs import Certificate, Design, Polished, certify, design, polish
 from .files import NetworkFile, Recording, load, read, save
-from .losses import AveragedLoss, BatchLoss, OwnLoss, ProxyLoss, RangeWarning, ReLUProxyLoss
+from .losses import AveragedLoss, BatchLoss, CustomLoss, ProxyLoss, RangeWarning, ReLUProxyLoss
 from .networks.network import Network
 from .networks.vanilla import VanillaRNN
 from .pages import explore
@@ -26,6 +26,7 @@ __all__ = [
     "AveragedLoss",
     "BatchLoss",
     "Certificate",
+    "CustomLoss",
     "Design",
     "Diverged",
     "FixedPoints",
@@ -33,7 +34,6 @@ __all__ = [
     "Integration",
     "Network",
     "NetworkFile",
-    "OwnLoss",
     "Polished",
     "ProxyLoss",
     "RangeWarning",

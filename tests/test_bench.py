@@ -7,6 +7,7 @@ import pytest
 from bench import __main__ as page
 from bench import busy, history, training
 from bench.measuring import Ratio
+from rni.losses import LOSSES
 
 
 def test_each_run_of_the_benchmark_adds_a_line_and_the_page_shows_the_trend(tmp_path, monkeypatch):
@@ -41,7 +42,9 @@ def test_a_sparkline_goes_from_the_smallest_to_the_largest():
 
 
 def test_each_training_that_is_measured_to_its_end_can_be_specified():
-    losses = {name: training.specification(**changes).training.loss.name for name, changes in training.WHOLE.items()}
+    losses = {
+        name: LOSSES.name(training.specification(**changes).training.loss) for name, changes in training.WHOLE.items()
+    }
     assert losses == {name: "proxy" if name == "proxy" else "batch" for name in training.WHOLE}
 
 

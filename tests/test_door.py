@@ -1,5 +1,6 @@
 """The command line as a stranger meets it: help, outputs that are never lost, closed pipes, Ctrl-C, advice."""
 
+import dataclasses
 import errno
 import io
 import os
@@ -10,19 +11,20 @@ from multiprocessing import Pipe
 
 import numpy as np
 import pytest
-from told import there
+from told import of, there
 
 import rni
 from rni.analysis.verdict import percent
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
 from rni.core.interrupt import held_interrupt
+from rni.losses import LOSSES
 from rni.pages import template
 from rni.pages.analysis import _linearity
 from rni.runs.engine import _end_with, _saves, local
 from rni.runs.execution import Result, run
 from rni.runs.label import apart
-from rni.runs.specification import LOSSES, NetworkPart, Specification, Training, fields
+from rni.runs.specification import NetworkPart, Specification, Training, fields
 
 RUN = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 30}, "training": {"steps": 3}}
 
@@ -63,11 +65,13 @@ def test_the_help_of_train_lists_every_field_with_its_default(rni_command):
     assert {section: set(names) for section, names in FIELDS.items()} == {s: set(n) for s, n in fields().items()}
     parts = {"": Specification, "network": NetworkPart, "training": Training}
     for section, part in parts.items():
-        of_losses = {name: field for loss in LOSSES.parts.values() for name, field in loss.model_fields.items()}
+        of_losses = {
+            field.name: field for loss in LOSSES.parts.values() for field in dataclasses.fields(of(type, loss))
+        }
         known = (of_losses if section == "training" else {}) | part.model_fields
         for name, (default, _) in FIELDS[section].items():
             value = known[name].default
-            value = getattr(value, "name", "" if value in (None, ()) else value)
+            value = getattr(value, "name", "" if value in (None, ()) or value is dataclasses.MISSING else value)
             assert default == (f"{value:g}" if isinstance(value, float) else str(value).lower()), name
     shown = " ".join(rni_command("train", "--help")[1].split())
     for name, (default, _) in (pair for names in FIELDS.values() for pair in names.items()):

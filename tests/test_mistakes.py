@@ -81,7 +81,7 @@ rni train run.toml --loss bach
 rni train run.toml --loss averaged
     training.loss: 'averaged'; allowed: 'batch' or 'proxy' for the activation 'relu'
 rni train run.toml --points 64
-    training.loss.points: no such field; allowed: duration, correlation, batch
+    training.loss.points: no such field; allowed: duration, batch
 rni train run.toml --batch 0
     training.loss.batch: 0; allowed: 1 or more
 rni train run.toml --optimizer rmsprop

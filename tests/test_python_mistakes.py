@@ -160,13 +160,13 @@ rni.train(net, loss, checkpoint="run.checkpoint", steps=2)
 rni.train(net, loss, checkpoint=Path("run.checkpoint"), steps=2)
     checkpoint: PosixPath; allowed: rni.training.Checkpoint(Path(...))
 rni.train(net, "proxy", steps=2)
-    loss: 'proxy'; allowed: a loss of rni.losses, or a function of the ...
+    loss: 'proxy'; allowed: a loss (...BatchLoss...), or a function of the network
 rni.train(net, rni.ProxyLoss, steps=2)
-    loss: the class ProxyLoss itself; allowed: a loss of rni.losses, or a function of the ...
+    loss: <class ...ProxyLoss'>; allowed: a loss ...
 rni.train(net, rni.BatchLoss, steps=2, learning_rate=.1)
-    loss: the class BatchLoss itself; allowed: a loss of rni.losses, or a function of the ...
+    loss: <class ...BatchLoss'>; allowed: a loss ...
 rni.train(net, task, steps=2)
-    loss: Integration; allowed: a loss of rni.losses, or a function of the ...
+    loss: Integration...; allowed: a loss ...
 rni.train(loss, net, steps=2)
     network: ProxyLoss; allowed: a Network (of a design its .network, of a ...
 rni.train(net, rni.ProxyLoss(rni.Integration(0.9)), steps=2)
@@ -174,7 +174,7 @@ rni.train(net, rni.ProxyLoss(rni.Integration(0.9)), steps=2)
 rni.train(net, rni.BatchLoss(rni.Integration([0.9, 0.7])), steps=2)
     task: Integration(decays=(0.9, 0.7), scales=(1.0, 1.0)) of ...; allowed: the same
 rni.train(net, rni.AveragedLoss(task), steps=2)
-    activation: 'relu'; allowed: 'linear' for the averaged loss, or another loss
+    loss: 'averaged'; allowed: 'batch' or 'proxy' for the activation 'relu'
 rni.train(net, rni.ReLUProxyLoss(task), steps=2)
     task: 2 channels; allowed: 1 for the exact ReLU proxy, or ProxyLoss
 rni.train(torch.nn.RNN(2, 30), loss, steps=2)
@@ -186,7 +186,7 @@ rni.train("net.safetensors", loss, steps=2)
 rni.train(net, rni.BatchLoss(task, inputs=lambda b, t, c, g: torch.randn(b, c, t)), steps=2)
     inputs: shape (32, 2, 3); allowed: (32, 3, 2), (batch, duration, channels)
 rni.train(net, rni.BatchLoss(task, inputs=lambda b, t, c, g: "x"), steps=2)
-    inputs: 'x'; allowed: a function whose value is a tensor
+    inputs: 'x'; allowed: a function that returns a tensor
 rni.train(net, rni.BatchLoss(task, inputs=lambda b, t, c, g: [[1]]), steps=2)
     inputs: shape (1, 1); allowed: (32, 3, 2), (batch, duration, channels)
 rni.train(net, rni.BatchLoss(task, inputs=lambda: torch.randn(32, 3, 2)), steps=2)
@@ -201,30 +201,30 @@ rni.BatchLoss(0.9)
 rni.BatchLoss([0.9, 0.8])
     task: [0.9, 0.8]; allowed: an Integration, such as ...
 rni.BatchLoss(task, duration=0)
-    duration: 0; allowed: a whole number from 1 on
+    duration: 0; allowed: 1 or more
 rni.BatchLoss(task, duration=3.5)
-    duration: 3.5; allowed: a whole number from 1 on
+    duration: 3.5; allowed: a whole number
 rni.BatchLoss(task, batch=0)
-    batch: 0; allowed: a whole number from 1 on
+    batch: 0; allowed: 1 or more
 rni.BatchLoss(task, batch="32")
-    batch: '32'; allowed: a whole number from 1 on
+    batch: '32'; allowed: a whole number
 rni.BatchLoss(task, covariance=torch.eye(4))
     covariance: shape (4, 4); allowed: (3, 3) or (3, 2, 3, 2), for duration 3 and 2 ...
 rni.BatchLoss(task, covariance=-torch.eye(3))
     covariance: not symmetric, or with negative eigenvalues; allowed: that of any signals
 rni.BatchLoss(task, sampling="random")
-    sampling: 'random'; allowed: 'even', 'independent'
+    sampling: 'random'; allowed: 'even' or 'independent'
 
 rni.ProxyLoss(0.9)
     task: 0.9; allowed: an Integration, such as ...
 rni.ProxyLoss(task, points=0)
-    points: 0; allowed: a whole number from 1 on
+    points: 0; allowed: 1 or more
 rni.ProxyLoss(task, points=2.5)
-    points: 2.5; allowed: a whole number from 1 on
+    points: 2.5; allowed: a whole number
 rni.ProxyLoss(task, bounds=-1)
-    bounds: -1; allowed: 2 positive numbers, one for each channel
+    bounds: [-1.0]; allowed: 2 positive numbers, one for each channel
 rni.ProxyLoss(task, bounds=[1, 2, 3])
-    bounds: (1, 2, 3); allowed: 2 positive numbers, one for each channel
+    bounds: [1.0, 2.0, 3.0]; allowed: 2 positive numbers, one for each channel
 
 rni.ReLUProxyLoss(0.9)
     task: 0.9; allowed: an Integration, such as ...
@@ -234,7 +234,7 @@ rni.ReLUProxyLoss(task)
 rni.AveragedLoss(0.9)
     task: 0.9; allowed: an Integration, such as ...
 rni.AveragedLoss(task, duration=0)
-    duration: 0; allowed: a whole number from 1 on
+    duration: 0; allowed: 1 or more
 
 loss(net, torch.randn(8, 50))
     inputs: shape (8, 50); allowed: (point, 2), with at least one point

@@ -1,12 +1,12 @@
 import pytest
 import torch
-from told import of
+from told import of, train_step_by_step
 
 from rni import InputError, Integration, Network, run, vectors
 from rni.analysis import svd
 from rni.losses import ReLUProxyLoss
 from rni.runs.specification import Specification
-from rni.training import Checkpoint, train, train_two_points
+from rni.training import Checkpoint, train
 from rni.weights import Dale, Dense, LowRank, dale_signs, random_matrix
 
 
@@ -73,7 +73,7 @@ def test_descent_on_factors_is_descent_on_the_matrix():
                 assert all(factor.shape == (n, ranks[-1]) for factor in net.recurrent.parameters())
 
         net = silent(n, form)
-        losses = train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500, callbacks=[keep])
+        losses = train_step_by_step(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500, callbacks=[keep])
         path[name] = torch.stack(states), torch.tensor(losses), ranks
     (exact, losses, _), (found, found_losses, ranks) = path["dense"], path["factored"]
     # of most steps something is left out, each time within the tolerance of sigma_1; descent forgets most of it
@@ -92,7 +92,7 @@ def test_descent_from_zero_on_the_proxy_keeps_the_rank_below_twelve():
         net.recurrent.compress_()
         ranks.append(net.recurrent.left.shape[1])
 
-    train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500, callbacks=[keep])
+    train_step_by_step(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500, callbacks=[keep])
     assert ranks[0] == 0
     assert 1 < max(ranks) < 12
 
@@ -188,14 +188,14 @@ def test_factors_are_compressed_where_new_directions_are_more_than_there_is_room
 def test_a_factored_matrix_in_single_precision_does_not_collect_rounding_errors():
     empty = torch.zeros(100, 0)
     net = silent(100, LowRank(empty, empty))
-    train(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500)
+    train_step_by_step(net, ReLUProxyLoss(net.task), learning_rate=0.036, steps=500)
     recurrent = of(LowRank, net.recurrent)
     recurrent.compress_()
     assert recurrent.left.shape[1] < 12
 
 
-@pytest.mark.parametrize(("loss", "train"), [("batch", train), ("proxy", train_two_points)])
-def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, loss, train):
+@pytest.mark.parametrize("loss", ["batch", "proxy"])
+def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, loss):
     raw = {
         "task": {"decays": [0.995]},
         "network": {"neurons": 40, "weights": "lowrank", "precision": "float64"},

@@ -1,6 +1,6 @@
 """Elementwise activation functions and their derivatives."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -29,6 +29,8 @@ HOMOGENEOUS = ("linear", "relu")
 class Linear(Activation):
     """The identity, :math:`f(x) = x`."""
 
+    closed_form: ClassVar[bool] = True
+
     def __call__(self, current: "Tensor") -> "Tensor":
         return current
 
@@ -53,6 +55,8 @@ class ReLU(Activation):
     >>> f(torch.tensor([-1.0, 0.0, 2.0])).tolist(), f.derivative(torch.tensor([-1.0, 0.0, 2.0])).tolist()
     ([0.0, 0.0, 2.0], [0.0, 0.5, 1.0])
     """
+
+    closed_form: ClassVar[bool] = True
 
     def __call__(self, current: "Tensor") -> "Tensor":
         if torch.is_grad_enabled():
@@ -85,6 +89,8 @@ class Sigmoid(Activation):
     [0.5]
     """
 
+    closed_form: ClassVar[bool] = True
+
     slope: PositiveOrNormal = 50.0
     threshold: NumberOrNormal = 0.1
 
@@ -105,6 +111,8 @@ class Sigmoid(Activation):
 @part
 class Tanh(Activation):
     r"""Hyperbolic tangent, :math:`f(x) = \tanh x`."""
+
+    closed_form: ClassVar[bool] = True
 
     def __call__(self, current: "Tensor") -> "Tensor":
         return torch.tanh(current)
@@ -135,6 +143,8 @@ class Softplus(Activation):
     [1.0]
     """
 
+    closed_form: ClassVar[bool] = True
+
     slope: PositiveOrNormal = 50.0
 
     def __call__(self, current: "Tensor") -> "Tensor":
@@ -163,6 +173,8 @@ class RectifiedPower(Activation):
     >>> rni.activations.RectifiedPower(exponent=2)(torch.tensor([-3.0, 3.0])).tolist()
     [0.0, 9.0]
     """
+
+    closed_form: ClassVar[bool] = True
 
     exponent: ExponentOrNormal = 2.0
 

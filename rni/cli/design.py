@@ -54,11 +54,12 @@ def design(
             specification = Specification.parse(raw)
         require_output(context, out, NETWORK, force=force)
 
+        from rni.activations import draw
         from rni.designs import design
         from rni.files import native
 
-        f = specification.network.activation.build(neurons, specification.stream)
-        result = design(specification.task.build(), neurons, f, bounds=largest, leak=leak, seed=seed)
+        f = draw(specification.network.activation, neurons, specification.stream)
+        result = design(specification.task, neurons, f, bounds=largest, leak=leak, seed=seed)
     native.save(result.network, out, specification.to_dict())
     print(result)
     print(f"wrote {out}")

@@ -84,6 +84,7 @@ def _advice(result: "Result") -> str:
     """For a network that does not integrate."""
     from rni.activations import HOMOGENEOUS
     from rni.designs.smooth import largest_outputs
+    from rni.losses import ProxyLoss
 
     net, losses = result.network, result.losses
     if net.f.name not in HOMOGENEOUS:
@@ -99,7 +100,7 @@ def _advice(result: "Result") -> str:
     if len(losses) < 2 or last < 0.98 * before:
         fall = f", by {1 - last / before:.0%} over the last tenth of the steps" if len(losses) > 1 else ""
         return f"train longer: the loss still falls{fall}; --steps {max(5000, 2 * len(losses))}"
-    proxy = "" if result.specification.training.loss.name == "proxy" else "--loss proxy, "
+    proxy = "" if isinstance(result.specification.training.loss, ProxyLoss) else "--loss proxy, "
     return f"the loss falls no more: {proxy}more --neurons, or another --learning-rate"
 
 

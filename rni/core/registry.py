@@ -17,7 +17,7 @@ from typing import Annotated, Any, Generic, TypeVar, dataclass_transform
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs
+from pydantic_core import ArgsKwargs, PydanticSerializationError
 
 from rni.core.errors import InputError, nearest
 
@@ -163,7 +163,7 @@ class Registry(Generic[T]):
         fields = {"name": config} if isinstance(config, str) else dict(config)
         if "name" not in fields:
             raise InputError(self.family, config, "a name, or a table with a name")
-        found = self._find(fields.pop("name"), allow)
+        found = self.find(fields.pop("name"), allow)
         if not isinstance(found, type):  # a function of the user
             if fields:
                 raise InputError(next(iter(fields)), fields, "no fields", problem=f"{config['name']} is a function")
@@ -183,8 +183,16 @@ class Registry(Generic[T]):
         cls = type(part)
         if self.from_function and not self._registered(cls) and hasattr(part, "function"):
             return {"name": reference(part.function, self.family)}  # pyright: ignore[reportAttributeAccessIssue]
-        name = self._registered(cls) or reference(cls, self.family)
-        return {"name": name, **TypeAdapter(cls).dump_python(part, mode="json")}
+        if not dataclasses.is_dataclass(cls):  # a class of the user
+            if vars(part):
+                raise InputError(self.family, part, "a class with the decorator rni.core.registry.part")
+            return {"name": self.name(part)}
+        try:
+            return {"name": self.name(part), **TypeAdapter(cls).dump_python(part, mode="json")}
+        except PydanticSerializationError as error:
+            if isinstance(error.__cause__, InputError):  # a nested part or function that cannot be imported
+                raise error.__cause__ from None
+            raise
 
     def name(self, part: T) -> str:
         """Return the registered name of a part. Return ``module:name`` for a part outside the package.
@@ -201,7 +209,8 @@ class Registry(Generic[T]):
     def _registered(self, cls: type) -> str | None:
         return next((name for name, registered in self.parts.items() if registered is cls), None)
 
-    def _find(self, name: Any, allow: Allowed) -> Any:
+    def find(self, name: Any, allow: Allowed = None) -> Any:
+        """Return the class of this registered name, or the class or function of this reference ``module:name``."""
         if isinstance(name, str) and name in self.parts:
             return self.parts[name]
         if not isinstance(name, str) or ":" not in name:

@@ -20,6 +20,7 @@ from rni.activations.module import make
 from rni.core.atomic import require_folder
 from rni.core.atomic import write_atomically as write_atomically
 from rni.core.errors import InputError, path_of
+from rni.core.registry import field_names
 from rni.core.tensors import read_tensors, real, write_tensors
 from rni.losses import LOSSES
 from rni.networks.network import Network, require_network
@@ -145,8 +146,8 @@ def _modern(specification: dict[str, Any]) -> dict[str, Any]:
     specification = specification.get("design", specification)
     if not isinstance(training := specification.get("training", {}), dict) or not isinstance(training.get("loss"), str):
         return specification
-    every = {name for part in LOSSES.parts.values() for name in part.model_fields}
-    own = LOSSES.parts[training["loss"]].model_fields if training["loss"] in LOSSES.parts else ()
+    every = {name for part in LOSSES.parts.values() for name in field_names(part)}
+    own = field_names(LOSSES.parts[training["loss"]]) if training["loss"] in LOSSES.parts else ()
     loss = {"name": training["loss"]} | {name: training[name] for name in own if name in training}
     rest = {name: value for name, value in training.items() if name not in every}
     return specification | {"training": rest | {"loss": loss}}

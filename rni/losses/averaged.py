@@ -1,48 +1,120 @@
-r"""The fully averaged loss of a linear network (section 3, first appendix): no batch, no noise."""
+r"""The fully averaged loss of a linear network (section 3, first appendix), which needs no batch and has no noise."""
 
-from abc import abstractmethod
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
-from pydantic import Field
-from scipy.linalg import eigvalsh, toeplitz
-from torch import Generator, Tensor
+from pydantic import BeforeValidator, Field
 
 from rni.core import memory
-from rni.core.errors import InputError, require_whole
-from rni.core.parts import Numbers, require
-from rni.losses.base import LOSSES, Loss, LossPart, largest_scale
-from rni.losses.gradient import Gradient, Trained, require_task, trained_parts
-from rni.networks.network import Network
-from rni.tasks.integration import Integration, require_integration
-from rni.theory.moments import input_correlation, moments, target_moments
+from rni.core.errors import InputError
+from rni.core.registry import Numbers, part
+from rni.losses.base import LOSSES, Loss, TaskField, largest_scale
+from rni.losses.gradient import RECURRENT, Gradient, without_autograd
+from rni.tasks.integration import Integration
+
+if TYPE_CHECKING:
+    import torch
+    from scipy import linalg
+    from torch import Generator, Tensor
+
+    from rni.networks.network import Network
+    from rni.theory import moments
+else:
+    from rni.core.lazy import LazyModule, torch
+
+    linalg, moments = LazyModule("scipy.linalg"), LazyModule("rni.theory.moments")
+
+
+def _as_matrix(values: Any) -> Any:
+    """Convert an array to a tuple of its rows. A row of (time, channels, time, channels) is one time and channel."""
+    if hasattr(values, "tolist"):
+        if values.ndim == 4:
+            values = values.reshape(values.shape[0] * values.shape[1], -1)
+        values = values.tolist()
+    return tuple(map(tuple, values)) if isinstance(values, list | tuple) else values
+
+
+Duration = Annotated[int, Field(ge=1, le=10_000)]
+Correlation = Annotated[Numbers, Field(max_length=1000)]
+Covariance = Annotated[Any, BeforeValidator(_as_matrix)]  # an array or nested sequences, stored as a tuple of rows
 
 
 class SequenceLoss(Loss):
-    r"""A loss of sequences of T steps.
+    r"""Base class of the losses of sequences of T inputs.
 
-    Descent warms up to $2 / (s^2 T^3)$, four times the authors' constant rate in the paper's normalisation: from
-    there on the current manifold is flatter and the integrals are better for the same work; less from T = 5 on, where
-    small batches would make it unstable.
+    Their default learning rate is $\frac{2}{s^2 T^3} \min(1, 5/T)$, which plain gradient descent reaches by a warm-up.
+    For T up to 5 it is four times the authors' constant rate in the paper's normalisation. It leads to flatter current
+    manifolds and to the same integrals at the same cost. For larger T it is smaller, because small batches would make
+    it unstable.
     """
 
     task: Integration
     duration: int
-    schedule = "warmup"
+    correlation: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...] | None
+    default_schedule = "warmup"
 
-    def rate(self) -> float:
+    def __post_init__(self):
+        if self.correlation:
+            if self.covariance is not None:
+                raise InputError("covariance", self.covariance, "none with a correlation", problem="given as well")
+            if len(self.correlation) != self.duration:
+                raise InputError("correlation", self.correlation, f"{self.duration} numbers, one for each lag")
+            smallest = linalg.eigvalsh(linalg.toeplitz(self.correlation))[0]
+            if not smallest >= -1e-10 * abs(self.correlation[0]):
+                raise InputError("correlation", self.correlation, "a correlation without negative eigenvalues")
+        if self.covariance is not None:
+            moments.full_covariance(self.duration, self.task.channels, self.input_covariance)
+
+    @property
+    def input_covariance(self) -> "Tensor | None":
+        """The covariance of the inputs as `rni.theory.input_correlation` takes it, or None for white noise."""
+        if self.correlation:
+            return torch.tensor(linalg.toeplitz(self.correlation))
+        if self.covariance is None:
+            return None
+        try:
+            covariance = torch.tensor(self.covariance, dtype=torch.float64)
+        except (TypeError, ValueError):
+            raise InputError("covariance", self.covariance, "numbers, in rows of one length") from None
+        duration, channels = self.duration, self.task.channels
+        if covariance.shape == (duration * channels, duration * channels):
+            return covariance.reshape(duration, channels, duration, channels) if channels > 1 else covariance
+        return covariance
+
+    def default_learning_rate(self) -> float:
         return 2 / (largest_scale(self.task) ** 2 * self.duration**3) * min(1, 5 / self.duration)
 
+    def require_memory(self, neurons: int, itemsize: int) -> None:
+        lags = max(len(self.correlation), len(self.covariance or ()) // self.task.channels)
+        pairs = 16 * (self.task.channels * lags) ** 2  # covariance and correlation, in float64
+        memory.require(pairs, f"training.loss.correlation: {lags} lags", "fewer, or fewer channels")
 
-@dataclass(frozen=True)
+
+@LOSSES.register("averaged")
+@part
 class AveragedLoss(SequenceLoss):
-    r"""$L(W) = \sum_{q,p=1}^T \chi_{qp} (\mu_q - s\gamma^q)(\mu_p - s\gamma^p)$, for any number of channels.
+    r"""The squared error of a linear network, averaged over all inputs.
+
+    .. math:: L(W) = \sum_{q,p=1}^T \chi_{qp} (\mu_q - s\gamma^q)(\mu_p - s\gamma^p)
 
     With several channels $\mu_q$ and $s\gamma^q$ are D x D matrices, and the sum also runs over the channels of the
-    outputs and over the pairs of channels of the inputs. Input covariance: as for `input_correlation`.
+    outputs and over the pairs of channels of the inputs.
 
+    Parameters
+    ----------
+    task : Task
+        The task.
+    duration : int
+        The length T of the sequences.
+    covariance : matrix, optional
+        The covariance of the inputs, (T, T) if channels are independent and have the same covariance, or
+        (T, channels, T, channels). The default is white noise of variance 1.
+    correlation : sequence of float, optional
+        The correlation of the inputs at lags 0 to T - 1, in place of a covariance.
+
+    Examples
+    --------
     >>> task = rni.Integration(0.9)
     >>> net = rni.design(task, neurons=40, activation="linear").network
     >>> loss = rni.AveragedLoss(task, duration=5)
@@ -50,124 +122,90 @@ class AveragedLoss(SequenceLoss):
     (True, True)
     """
 
-    task: Integration
-    duration: int = 3
-    covariance: Tensor | None = None
-    correlation: Tensor | None = field(init=False, repr=False)  # None for white noise: see `weighed`
-    noisy = False
+    task: Annotated[Integration, *TaskField]
+    duration: Duration = 3
+    covariance: Covariance = None
+    correlation: Correlation = ()
 
-    def __post_init__(self):
-        require_integration(self.task)
-        require_whole("duration", self.duration, 1)
-        given = self.covariance is not None
-        chi = input_correlation(self.duration, self.task.channels, self.covariance) if given else None
-        object.__setattr__(self, "correlation", chi)
+    noisy = False
+    closed_form = True
 
     @cached_property
-    def targets(self) -> Tensor:
-        r"""$s\gamma^q$, (duration, channels, channels)."""
-        with torch.inference_mode(mode=False):  # whoever asks first
-            decays, scales = self._decays_and_scales()
-            return target_moments(decays, scales, self.duration)
+    def chi(self) -> "Tensor | None":
+        r"""$\chi_{qp}$, of shape (T, channels, T, channels), or None for white noise; see `weigh`."""
+        covariance = self.input_covariance
+        if covariance is None:
+            return None
+        with torch.inference_mode(mode=False):  # the cache may be filled under inference_mode
+            return moments.input_correlation(self.duration, self.task.channels, covariance)
 
-    def _decays_and_scales(self) -> tuple[Tensor, ...]:
+    @cached_property
+    def target_moments(self) -> "Tensor":
+        r"""$s\gamma^q$, of shape (T, channels, channels)."""
+        with torch.inference_mode(mode=False):  # the cache may be filled under inference_mode
+            decays, scales = self._decays_and_scales()
+            return moments.target_moments(decays, scales, self.duration)
+
+    def _decays_and_scales(self) -> "tuple[Tensor, ...]":
         return torch.tensor([self.task.decays, self.task.scales], dtype=torch.float64).unbind()
 
-    def weighed(self, residual: Tensor) -> Tensor:
-        r"""$\sum_q \chi_{qp}\,(\mu_q - s\gamma^q)$, (duration, channels, channels)."""
-        if self.correlation is None:
+    def weigh(self, residual: "Tensor") -> "Tensor":
+        r"""Return $\sum_q \chi_{qp}\,(\mu_q - s\gamma^q)$, of shape (T, channels, channels)."""
+        if self.chi is None:
+            # white noise: \chi_{qp} is T + 1 - q on the diagonal
             return torch.arange(self.duration, 0, -1).to(residual)[:, None, None] * residual
-        return torch.einsum("qapb,qca->pcb", self.correlation.to(residual), residual)
+        return torch.einsum("qapb,qca->pcb", self.chi.to(residual), residual)
 
-    def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> None:
-        """Nothing is drawn: the average over the inputs is exact."""
+    def draw(self, generator: "Generator | None" = None, dtype: "torch.dtype | None" = None) -> None:
+        """Draw nothing, because the average over the inputs is exact."""
 
-    def silent(self) -> float:
-        r"""The loss of a silent network: $\sum_c \sum_{q=1}^T (T + 1 - q)\,s_c^2\gamma_c^{2q}$ for white noise."""
-        if self.correlation is None:
+    def zero_output_loss(self) -> float:
+        r"""Return $\sum_c \sum_{q=1}^T (T + 1 - q)\,s_c^2\gamma_c^{2q}$, or the like for correlated inputs."""
+        if self.chi is None:
             decays, scales = self._decays_and_scales()
             q = torch.arange(1, self.duration + 1)[:, None]
             return float(((self.duration + 1 - q) * (scales * decays**q).square()).sum())
-        return float((self.targets * self.weighed(self.targets)).sum())
+        return float((self.target_moments * self.weigh(self.target_moments)).sum())
 
-    def value(self, net: Network, inputs: None = None) -> Tensor:
-        """The loss, a scalar for automatic differentiation."""
-        require_task(_linear(net), self.task)
-        mu = moments(net.recurrent.matrix(), net.encoders, net.decoders, self.duration)
-        residual = mu - self.targets.to(mu)
-        return (residual * self.weighed(residual)).sum()
+    def value(self, net: "Network", inputs: None = None) -> "Tensor":
+        mu = moments.moments(net.recurrent.matrix(), net.encoders, net.decoders, self.duration)
+        residual = mu - self.target_moments.to(mu)
+        return (residual * self.weigh(residual)).sum()
 
-    @torch.no_grad()
-    def gradient(self, net: Network, inputs: None = None, train: Trained = "recurrent") -> tuple[float, Gradient]:
-        r"""The loss and its gradient from 2T products with D vectors.
+    @without_autograd
+    def gradient(
+        self, net: "Network", inputs: None = None, parameters: frozenset[str] = RECURRENT
+    ) -> tuple[float, Gradient]:
+        r"""Return the loss and its gradient from 2T products of W with D vectors.
 
         $\delta_p = 2 d\,A_p + W^\dagger \delta_{p+1}$ with $A_p = \sum_q \chi_{qp} (\mu_q - s\gamma^q)$, and
-        $\partial L/\partial W = \sum_{p=1}^T \delta_p\,(W^{p-1} e)^\dagger$: of rank T D at most.
+        $\partial L/\partial W = \sum_{p=1}^T \delta_p\,(W^{p-1} e)^\dagger$, whose rank is at most T D.
         """
-        parts = trained_parts(net, train)
-        require_task(_linear(net), self.task)
         w, decoders = net.recurrent, net.decoders
         images: list[Tensor] = [net.encoders.T]  # W^p E, as rows
         for _ in range(self.duration):
             images.append(w(images[-1]))
-        residual = torch.stack([(image @ decoders).T for image in images[1:]]) - self.targets.to(net.encoders)
-        weighed = self.weighed(residual)
+        residual = torch.stack([(image @ decoders).T for image in images[1:]]) - self.target_moments.to(net.encoders)
+        weighed = self.weigh(residual)
         loss = float((residual * weighed).sum())
 
         slopes = 2 * weighed.mT  # 2 A_p', (duration, channels of the inputs, of the outputs)
-        decoder_gradient = torch.cat(images[1:]).T @ slopes.flatten(0, 1) if "decoders" in parts else None
-        if parts <= {"decoders"}:
+        decoder_gradient = torch.cat(images[1:]).T @ slopes.flatten(0, 1) if "decoders" in parameters else None
+        if parameters <= {"decoders"}:
             return loss, Gradient(images[0][:0], images[0][:0], decoder_gradient)
         errors = slopes @ decoders.T
         for p in range(self.duration - 1, 0, -1):
             w.pull_back(errors[p], onto=errors[p - 1])
-        encoder_gradient = w.pull_back(errors[0]).T if "encoders" in parts else None
+        encoder_gradient = w.pull_back(errors[0]).T if "encoders" in parameters else None
         left, right = errors.flatten(0, 1), torch.cat(images[:-1])
-        kept = len(left) if "recurrent" in parts else 0
-        return loss, Gradient(left[:kept], right[:kept], decoder_gradient, encoder_gradient)
+        rows = len(left) if "recurrent" in parameters else 0
+        return loss, Gradient(left[:rows], right[:rows], decoder_gradient, encoder_gradient)
 
+    @property
+    def cost(self) -> int:
+        return self.task.channels
 
-class SequencePart(LossPart):
-    """Length of the sequences, and the correlation of their inputs at lags 0 to T - 1, white noise if left open."""
-
-    duration: Annotated[int, Field(ge=1, le=10_000)] = 3
-    correlation: Annotated[Numbers, Field(max_length=1000)] = ()
-
-    @abstractmethod
-    def make(self, task: Integration, covariance: Tensor | None) -> Loss: ...
-
-    def build(self, task: Integration, activation: str) -> Loss:
-        return self.make(task, torch.tensor(toeplitz(self.correlation)) if self.correlation else None)
-
-    def check(self, task: Integration, activation: str) -> None:
-        if self.correlation:
-            given = ("training.loss.correlation", self.correlation)
-            require(len(self.correlation) == self.duration, *given, f"{self.duration} numbers, one for each lag")
-            smallest: Any = eigvalsh(toeplitz(self.correlation))[0]
-            positive = smallest >= -1e-10 * abs(self.correlation[0])
-            require(positive, *given, "a correlation without negative eigenvalues")
-
-    def require_memory(self, task: Integration, neurons: int, size: int) -> None:
-        pairs = 16 * (task.channels * len(self.correlation)) ** 2  # covariance and correlation, in float64
-        memory.require(pairs, f"training.loss.correlation: {len(self.correlation)} lags", "fewer, or fewer channels")
-
-
-@LOSSES.add("averaged")
-class Averaged(SequencePart):
-    def make(self, task: Integration, covariance: Tensor | None) -> Loss:
-        return AveragedLoss(task, self.duration, covariance)
-
-    def check(self, task: Integration, activation: str) -> None:
-        super().check(task, activation)
-        require(
-            activation == "linear", "training.loss", self.name, f"'batch' or 'proxy' for the activation {activation!r}"
-        )
-
-    def rows(self, task: Integration, activation: str) -> int:
-        return task.channels
-
-
-def _linear(net: Network) -> Network:
-    if net.f.name != "linear":
-        raise InputError(f"activation: {net.f.name!r}; allowed: 'linear' for the averaged loss, or another loss")
-    return net
+    def for_activation(self, activation: str | None) -> Loss:
+        if activation != "linear":
+            raise InputError("loss", "averaged", f"'batch' or 'proxy' for the activation {activation!r}")
+        return self

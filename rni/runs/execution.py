@@ -7,15 +7,10 @@ from typing import Any
 
 from rni.core.threads import threads
 from rni.designs import design
-from rni.losses import AveragedLoss, Loss, ReLUProxyLoss
 from rni.networks.network import Network
 from rni.runs.specification import Specification, require_specification
-from rni.training import Checkpoint, kept_step, train_reduced, train_two_points
-from rni.training import train as descend
+from rni.training import Checkpoint, kept_step, train
 from rni.training.descent import Callback
-from rni.training.optimizers import OPTIMIZERS
-
-SPANNED = 10_000  # neurons; currents of more of them change sign at nearly every step
 
 
 @dataclass(frozen=True)
@@ -48,8 +43,11 @@ def run(specification: Specification, *, callbacks: Sequence[Callback] = (), che
         return Result(specification, _design(specification), [])
     kept = Checkpoint(checkpoint, specification.key()) if checkpoint else None
     with threads(specification.training.threads):
-        net, loss = specification.build(), specification.loss()
-        losses = _train(specification, net, loss, callbacks=callbacks, checkpoint=kept)
+        net, training = specification.build(), specification.training
+        names = ("optimizer", "learning_rate", "schedule", "steps", "stop_loss", "keep", "train")
+        options: dict[str, Any] = {name: getattr(training, name) for name in names}
+        generator = specification.stream("training")
+        losses = train(net, training.loss, generator=generator, callbacks=callbacks, checkpoint=kept, **options)
     return Result(specification, net, losses)
 
 
@@ -59,19 +57,3 @@ def _design(specification: Specification) -> Network:
     vectors = {"encoders": drawn.encoders, "decoders": drawn.decoders}
     options = {"bounds": bounds, "leak": specification.network.leak, "seed": specification.seed}
     return design(drawn.task, drawn.neurons, drawn.f, **vectors, **options).network
-
-
-def _train(specification: Specification, net: Network, loss: Loss, **options: Any) -> list[float]:
-    """By the fastest way to the same steps."""
-    training, form = specification.training, specification.network.weights.name
-    options |= {name: getattr(training, name) for name in ("learning_rate", "schedule", "steps", "stop_loss")}
-    plain = training.optimizer == "sgd" and training.train == "recurrent" and training.keep is None
-    if isinstance(loss, AveragedLoss) and plain and form == "dense" and specification.network.initial_radius == 0:
-        return train_reduced(net, loss, **options)  # a linear network's W stays in the span of its vectors
-    spanned = form == "lowrank" or (form == "dense" and specification.network.initial_radius == 0)
-    if isinstance(loss, ReLUProxyLoss) and plain and spanned and net.neurons <= SPANNED:
-        return train_two_points(net, loss, **options)
-    optimizer, generator = OPTIMIZERS[training.optimizer](), specification.stream("training")
-    return descend(
-        net, loss, optimizer=optimizer, generator=generator, train=training.train, keep=training.keep, **options
-    )

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import tomli_w
 import torch
-from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializeAsAny,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticSerializationError
 from torch import Generator
 
 from rni.activations import ACTIVATIONS, Activation, ReLU, draw
@@ -18,7 +27,8 @@ from rni.core.registry import field_names
 from rni.core.rng import stream
 from rni.core.threads import threads
 from rni.core.toml import parse_toml
-from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
+from rni.losses import Loss, Schedule, Trained
+from rni.losses.base import build_loss, known_fields, loss_config
 from rni.networks.network import Network
 from rni.runs.label import label
 from rni.tasks import TASKS, Integration, Task
@@ -61,10 +71,10 @@ class Training(Part):
 
     Learning rate and schedule that are left open are the optimizer's own for the loss: see `rni.train`. `threads`: on
     which the bits depend, so that they are a field like the others. More than one pays for dense weights of several
-    thousand neurons. Fields of the loss may stand here too, beside its name.
+    thousand neurons. Fields of the loss may stand here too, beside its name. The loss of a run is built with its task.
     """
 
-    loss: Annotated[SerializeAsAny[LossPart], BeforeValidator(LOSSES.choose)] = LOSSES.choose("batch")
+    loss: Annotated[Any, PlainSerializer(loss_config)] = "batch"
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: Positive | None = None
     schedule: Schedule | None = None
@@ -78,15 +88,12 @@ class Training(Part):
     @classmethod
     def _flat(cls, raw: Any) -> Any:
         """`loss = "proxy"` and `points = 64` side by side are `loss = { name = "proxy", points = 64 }`."""
-        known = {name for part in LOSSES.parts.values() for name in part.model_fields}
-        if not isinstance(raw, dict) or not (beside := known & raw.keys()):
+        if not isinstance(raw, dict) or not (beside := raw.keys() & set(known_fields())):
             return raw
-        loss = raw.get("loss", "batch")
-        table = {"name": loss} if isinstance(loss, str) else loss.model_dump() if isinstance(loss, LossPart) else loss
-        if not isinstance(table, dict):
-            return raw
+        loss, fields = raw.get("loss", "batch"), {name: raw[name] for name in beside}
         rest = {name: value for name, value in raw.items() if name not in beside}
-        return rest | {"loss": table | {name: raw[name] for name in beside}}
+        table = {"name": loss} if isinstance(loss, str) else loss
+        return rest | {"loss": table | fields} if isinstance(table, dict) else raw
 
 
 class Specification(Part):
@@ -94,8 +101,8 @@ class Specification(Part):
 
     >>> raw = {"task": {"decays": [0.9]}, "network": {"neurons": 30}, "training": {"steps": 100}}
     >>> specification = rni.Specification.parse(raw)
-    >>> specification.training.loss.name, specification.build().neurons
-    ('batch', 30)
+    >>> specification.training.loss.duration, specification.build().neurons
+    (3, 30)
     >>> rni.Specification.parse({"task": {"decays": [0.9]}, "network": {"neuron": 30}})
     Traceback (most recent call last):
         ...
@@ -106,18 +113,29 @@ class Specification(Part):
     kind: Literal["train", "design"] = "train"
     task: Annotated[Integration, BeforeValidator(_task), PlainSerializer(TASKS.config)]
     network: NetworkPart = NetworkPart()
-    training: Training = Training()
+    training: Training = Field(default_factory=Training, validate_default=True)
 
     if TYPE_CHECKING:  # pydantic makes it, as the class is frozen, which type checkers don't see
 
         def __hash__(self) -> int: ...
 
+    @field_validator("training")
+    @classmethod
+    def _with_task(cls, training: Training, info: ValidationInfo) -> Training:
+        if "task" not in info.data:  # the task is invalid itself
+            return training
+        allow = (info.context or {}).get("allow")
+        return training.model_copy(update={"loss": build_loss(training.loss, info.data["task"], allow)})
+
     @model_validator(mode="after")
     def _coherent(self) -> Self:
         training, network, channels = self.training, self.network, self.task.channels
         require(channels <= MOST_CHANNELS, "task.decays", self.task.decays, f"at most {MOST_CHANNELS} channels")
-        training.loss.check(self.task, network.activation.name)
-        require(network.leak == 1 or training.loss.leaky, "network.leak", network.leak, "1, or the batch loss")
+        try:
+            self.loss()
+        except InputError as error:
+            raise error.within("training") from None
+        require(network.leak == 1 or training.loss.accepts_leak, "network.leak", network.leak, "1, or the batch loss")
         try:
             network.vectors.check(network.neurons, channels)
         except InputError as error:
@@ -158,7 +176,12 @@ class Specification(Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; without the fields that are left open, and the kind of what is trained."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"kind"} if self.kind == "train" else None)
+        try:
+            return self.model_dump(mode="json", exclude_none=True, exclude={"kind"} if self.kind == "train" else None)
+        except PydanticSerializationError as error:
+            if isinstance(error.__cause__, InputError):  # a part that cannot be imported
+                raise error.__cause__ from None
+            raise
 
     def stream(self, purpose: str) -> Generator:
         """Random numbers for one purpose: drawing more for one leaves the others as they are."""
@@ -180,14 +203,14 @@ class Specification(Part):
             return Network(self.task, encoders, decoders, recurrent, f, part.leak)
 
     def loss(self) -> Loss:
-        """The loss that training minimises."""
-        return self.training.loss.build(self.task, self.network.activation.name)
+        """Return the loss that training minimises."""
+        return self.training.loss.for_activation(self.network.activation.name)
 
     def require_memory(self) -> None:
         """Refuse, before it begins, a run whose arrays don't fit."""
         part, size = self.network, getattr(torch, self.network.precision).itemsize
         part.weights.require_memory(part.neurons, part.initial_radius, size)
-        self.training.loss.require_memory(self.task, part.neurons, size)
+        self.loss().require_memory(part.neurons, size)
 
     def label(self) -> str:
         """The run in one line."""
@@ -196,9 +219,8 @@ class Specification(Part):
     def cost(self) -> float:
         """Roughly how long the run takes, in multiplications."""
         training, neurons = self.training, self.network.neurons
-        rows = training.loss.rows(self.task, self.network.activation.name)
         steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
-        return float(max(steps, 1)) * (rows + 16) * self.network.weights.numbers(neurons)
+        return float(max(steps, 1)) * (self.loss().cost + 16) * self.network.weights.numbers(neurons)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -246,8 +268,7 @@ def fields() -> dict[str, list[str]]:
     sections: dict[str, type[Part]] = {"network": NetworkPart, "training": Training}
     names = {"": ["seed"], "task": field_names(Integration)}
     names |= {name: list(part.model_fields) for name, part in sections.items()}
-    of_losses = (name for part in LOSSES.parts.values() for name in part.model_fields)
-    names["training"] += dict.fromkeys(of_losses)
+    names["training"] += known_fields()
     return names
 
 

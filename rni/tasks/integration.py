@@ -5,7 +5,7 @@ Section 2 of the paper defines this task.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -51,6 +51,8 @@ class Integration(Task):
     >>> task.targets(torch.ones(3, 2)).tolist()
     [[1.0, 1.0], [1.5, 2.0], [1.75, 3.0]]
     """
+
+    closed_form: ClassVar[bool] = True  # see `rni.training.descent.needs_no_autograd`
 
     decays: Decays
     scales: Numbers = Field(default=None, validate_default=True)

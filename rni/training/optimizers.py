@@ -37,9 +37,11 @@ class GradientDescent:
     True
     """
 
+    closed_form = True
+
     def defaults(self, loss: Loss, net: Network) -> tuple[float, Schedule]:
         """The outputs of one step have the leak as a factor, and their errors' curvature its square."""
-        return loss.rate() / net.leak**2, loss.schedule
+        return loss.default_learning_rate() / net.leak**2, loss.default_schedule
 
     @torch.no_grad()
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
@@ -191,6 +193,7 @@ class Adam(_ElementWise):
     """
 
     _name = "Adam"
+    closed_form = True
 
     def __init__(self):
         super().__init__()

@@ -5,7 +5,7 @@ Started there, descent on the averaged loss never leaves $W = \sum_{ab} \omega_{
 gradient descent on W, whatever the inputs' correlation and the schedule. Adam's element-wise steps leave the span.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +13,9 @@ import torch
 from torch import Tensor
 
 from rni.core.errors import InputError
-from rni.losses import AveragedLoss, Schedule
 from rni.networks.network import Network
 from rni.theory.subspace import null_basis
-from rni.training.checkpoint import Checkpoint
-from rni.training.descent import STEPS, Callback, check_options, rate_and_schedule, train
-from rni.training.optimizers import GradientDescent
+from rni.training.descent import Plan, descend
 from rni.weights import LowRank
 
 
@@ -61,31 +58,19 @@ def reduced(net: Network) -> Reduction:
     return Reduction(Network(net.task, encoders, decoders, omega, net.f), inside)
 
 
-def train_reduced(
-    net: Network,
-    loss: AveragedLoss,
-    *,
-    learning_rate: float | None = None,
-    steps: int = STEPS,
-    schedule: Schedule | None = None,
-    stop_loss: float = 0.0,
-    callbacks: Sequence[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-) -> list[float]:
-    r"""$\omega^{(\tau+1)} = \omega^{(\tau)} - \eta\,\partial L/\partial\omega$: that of `train`, whatever n.
+def descend_in_span(net: Network, plan: Plan) -> list[float]:
+    r"""Train a linear network on the averaged loss, in the span of its vectors.
 
-    Trains the network in place and returns the losses, as `train` does; its weights become `LowRank`, of rank 2D.
-    Callbacks get the whole network; a checkpoint keeps the small one.
+    .. math:: \omega^{(\tau+1)} = \omega^{(\tau)} - \eta\,\partial L/\partial\omega
 
-    >>> task = rni.Integration(0.9)
-    >>> vectors = rni.vectors.independent(200, 1, torch.Generator().manual_seed(0))
-    >>> net = rni.Network(task, *vectors, torch.zeros(200, 200).double(), "linear")
-    >>> losses = rni.training.train_reduced(net, rni.AveragedLoss(task), steps=300)
-    >>> net.recurrent.left.shape, losses[-1] < 1e-2 * losses[0]
-    (torch.Size([200, 2]), True)
+    The steps are those of `descend`, at a cost that does not depend on the number of neurons. The weights of the
+    network become `LowRank`, of rank 2D. Callbacks receive the whole network; a checkpoint contains the small one.
+
+    Returns
+    -------
+    list of float
+        The loss before each step.
     """
-    learning_rate, schedule = rate_and_schedule(net, GradientDescent(), loss, learning_rate, schedule)
-    check_options(net, learning_rate, steps, "recurrent", schedule, stop_loss)
     reduction = reduced(net)
     weights = net.recurrent = reduction.weights()
 
@@ -95,20 +80,11 @@ def train_reduced(
 
     def report(step: int, value: float, _: Network) -> None:
         expand()
-        for callback in callbacks:
+        for callback in plan.callbacks:
             callback(step, value, net)
 
     try:
-        return train(
-            reduction.network,
-            loss,
-            learning_rate=learning_rate,
-            steps=steps,
-            schedule=schedule,
-            stop_loss=stop_loss,
-            callbacks=[report] if callbacks else [],
-            checkpoint=checkpoint,
-        )
+        return descend(reduction.network, replace(plan, callbacks=[report] if plan.callbacks else []))
     finally:
         expand()
 
@@ -136,7 +112,8 @@ def descend_together(
     \sum_{m=0}^{p-1} (\omega^{\dagger m} d)(\omega^{p-1-m} e)^\dagger$, for many networks at once.
 
     One channel each, white-noise inputs. omega (networks, rank, rank), encoders and decoders (networks, rank), scales
-    (networks,), learning_rate one for all or (networks,). The steps of `train_reduced`, for the price of one network's.
+    (networks,), learning_rate one for all or (networks,). The steps are those of `descend_in_span`, at the cost of one
+    network.
     """
     omega = np.array(omega, dtype=float)
     powers = np.arange(1, duration + 1)

@@ -7,17 +7,17 @@ dimension of its own. With an orthonormal basis Q, $W = Q M Q^\dagger$, and M fo
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from rni.core.errors import InputError
-from rni.losses import Gradient, ReLUProxyLoss, Trained
-from rni.losses.gradient import require_task
+from rni.losses import Gradient, ReLUProxyLoss
+from rni.losses.gradient import RECURRENT
 from rni.networks.network import Network
-from rni.training.descent import train
+from rni.training.descent import Plan, descend
 from rni.training.optimizers import GradientDescent
 from rni.weights import Dense, LowRank, Weights
 
@@ -26,28 +26,22 @@ ALONE = 2  # beside 1, -1 and 0, the signs of the currents of neurons that go to
 SINGLES = 100  # neurons with a dimension of their own; for more of them the span is made anew
 
 
-def train_two_points(net: Network, loss: ReLUProxyLoss, **options: Any) -> list[float]:
-    """Train a network of `LowRank` weights, or of `Dense` ones from W = 0, in place, and return the losses, as `train`
-    does with these options.
+def descend_on_two_points(net: Network, plan: Plan) -> list[float]:
+    """Train a ReLU network of `LowRank` weights, or of `Dense` ones from W = 0, on the exact ReLU proxy loss.
 
-    >>> task = rni.Integration(0.9)
-    >>> vectors = rni.vectors.independent(200, 1, torch.Generator().manual_seed(0))
-    >>> net = rni.Network(task, *vectors, torch.zeros(200, 200).double(), "relu")
-    >>> losses = rni.training.train_two_points(net, rni.ReLUProxyLoss(task), steps=500)
-    >>> losses[-1] < 1e-2 * losses[0]
-    True
+    The steps are those of `descend`. While it trains, the weights of the network are a `LowRank` in a growing span.
+
+    Returns
+    -------
+    list of float
+        The loss before each step.
     """
-    weights = net.recurrent
-    fits = isinstance(weights, LowRank) or (type(weights) is Dense and not weights.value.any())
-    if not fits or net.f.name != "relu" or net.encoders.device.type != "cpu":
-        found = f"{type(weights).__name__}, {net.f.name!r}, on {net.encoders.device}"
-        allowed = "LowRank, or Dense at W = 0, and 'relu', on cpu, for descent on two points"
-        raise InputError(f"network: {found}; allowed: {allowed}")
-    require_task(net, loss.task)
+    weights, loss = net.recurrent, plan.loss
+    assert isinstance(loss, ReLUProxyLoss)
     spanned = net.recurrent = _Spanned(weights, net)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # it ends as Diverged
-            return train(net, _TwoPoints(loss.task), optimizer=_InSpan(), train="recurrent", **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # `descend` raises Diverged
+            return descend(net, replace(plan, loss=_TwoPoints(loss.task), optimizer=_InSpan()))
     finally:
         net.recurrent = weights
         if spanned.moved:
@@ -79,10 +73,12 @@ def two_points(
 
 
 class _TwoPoints(ReLUProxyLoss):
-    def draw(self, generator: Generator | None = None, dtype: torch.dtype = torch.float32) -> Any:
-        """Nothing: z is always 1 and -1."""
+    closed_form = True
 
-    def gradient(self, net: Network, inputs: Any, train: Trained = "recurrent") -> tuple[float, Gradient]:
+    def draw(self, generator: Generator | None = None, dtype: torch.dtype | None = None) -> Any:
+        """Draw nothing, because z is always 1 and -1."""
+
+    def gradient(self, net: Network, inputs: Any, parameters: frozenset[str] = RECURRENT) -> tuple[float, Gradient]:
         assert isinstance(net.recurrent, _Spanned)
         steps = net.recurrent.steps
         loss, left, right = two_points(steps.m, steps.slope, steps.e, steps.unit, self.task.decays[0])
@@ -90,6 +86,8 @@ class _TwoPoints(ReLUProxyLoss):
 
 
 class _InSpan(GradientDescent):
+    closed_form = True
+
     def step(self, net: Network, gradient: Gradient, learning_rate: float) -> None:
         net.recurrent.descend_(gradient.left, gradient.right, learning_rate)
 
@@ -150,6 +148,7 @@ class _Spanned(LowRank):
     decoder: Tensor
     steps: _Steps
     moved = False  # whether W is no longer that of the start
+    closed_form = True
 
     def __init__(self, weights: Weights, net: Network):
         nn.Module.__init__(self)

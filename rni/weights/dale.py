@@ -20,6 +20,7 @@ class Dale(Dense):
     [[1.0, 0.0], [0.0, -1.0]]
     """
 
+    closed_form = True
     names = frozenset({"recurrent", "signs"})
     signs: Tensor
 

@@ -22,6 +22,7 @@ class Dense(Weights):
     (3, [[1.0, 1.0, 1.0]])
     """
 
+    closed_form = True
     names = frozenset({"recurrent"})
 
     def __init__(self, value: Tensor):

@@ -27,6 +27,7 @@ class LowRank(Weights):
     torch.Size([1, 100000])
     """
 
+    closed_form = True
     names = frozenset({"recurrent_left", "recurrent_right"})
     optional = frozenset({"tolerance", "room"})  # files of before have none
     kept: Tensor

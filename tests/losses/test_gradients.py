@@ -2,10 +2,12 @@ import pytest
 import torch
 from told import mistyped
 
-from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run
+from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run, train
 from rni.activations import Activation, Tanh, make
 from rni.core.registry import part
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
+from rni.losses.gradient import PARAMETERS
+from rni.tasks.inputs import white_noise
 
 CORRELATED = torch.tensor([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, 0.5, 0.2], [0.2, 0.5, 2.0, 0.5], [0.1, 0.2, 0.5, 1.0]])
 
@@ -18,7 +20,7 @@ def by_autograd(loss, net, inputs):
 
 def assert_same(loss, net, inputs):
     expected, slopes = by_autograd(loss, net, inputs)
-    value, gradient = loss.gradient(net, inputs, "all")
+    value, gradient = loss.gradient(net, inputs, PARAMETERS["all"])
     assert value == pytest.approx(expected, rel=1e-10)
     for found, slope in zip((gradient.recurrent(), gradient.decoders, gradient.encoders), slopes, strict=True):
         assert ((found - slope).norm() / slope.norm()).item() < 1e-10
@@ -100,13 +102,15 @@ def test_the_silent_loss_is_that_of_a_network_without_weights(small):
         net.recurrent.value.zero_()
     for covariance in (None, CORRELATED):
         loss = AveragedLoss(net.task, 4, covariance)
-        assert loss.silent() == pytest.approx(loss.value(net).item())
-        assert BatchLoss(net.task, 4, 8, covariance).silent() == loss.silent()
+        assert loss.zero_output_loss() == pytest.approx(loss.value(net).item())
+        assert BatchLoss(net.task, 4, 8, covariance).zero_output_loss() == loss.zero_output_loss()
 
 
 def test_averaged_loss_is_for_linear_networks(small):
-    with pytest.raises(InputError, match="'relu'; allowed: 'linear'"):
-        AveragedLoss(small("relu").task).gradient(small("relu"))
+    net = small("relu")
+    with pytest.raises(InputError) as caught:
+        AveragedLoss(net.task)(net)
+    assert (caught.value.field, caught.value.value) == ("loss", "averaged")
 
 
 def test_a_covariance_of_the_wrong_size_is_refused(small):
@@ -147,11 +151,11 @@ def test_the_integral_over_the_box_is_the_exact_relu_proxy_times_the_mean_square
 
 
 def test_the_box_is_what_bounded_inputs_can_reach():
-    assert ProxyLoss(Integration(0.8)).bounds == (pytest.approx(5.0),)
-    with pytest.raises(InputError, match="below 1, or give the bounds"):
-        ProxyLoss(Integration(1.0))
-    with pytest.raises(InputError, match="1 positive numbers"):
-        ProxyLoss(Integration(0.8), bounds=(1.0, 2.0))
+    assert ProxyLoss(Integration(0.8)).box == (pytest.approx(5.0),)
+    for task, bounds in ((Integration(1.0), ()), (Integration(0.8), (1.0, 2.0))):
+        with pytest.raises(InputError) as caught:
+            ProxyLoss(task, bounds=bounds)
+        assert (caught.value.field, caught.value.value) == ("bounds", bounds)
 
 
 def test_a_network_of_null_proxy_loss_integrates_sequences_of_any_length(generator):
@@ -172,10 +176,12 @@ def test_a_network_of_null_proxy_loss_integrates_sequences_of_any_length(generat
 
 
 def test_the_exact_proxy_is_for_one_channel_of_relu(small):
-    with pytest.raises(InputError, match="2 channels; allowed: 1"):
+    with pytest.raises(InputError) as caught:
         ReLUProxyLoss(Integration((0.9, 0.8)))
-    with pytest.raises(InputError, match="'tanh'; allowed: 'relu'"):
-        ReLUProxyLoss(Integration(0.9)).gradient(small("tanh", (0.9,)), torch.ones(1, 1))
+    assert caught.value.field == "task"
+    with pytest.raises(InputError) as caught:
+        ReLUProxyLoss(Integration(0.9))(small("tanh", (0.9,)))
+    assert caught.value.field == "loss"
 
 
 LOSSES = [
@@ -191,9 +197,9 @@ def test_only_what_is_trained_has_a_gradient(small, make, f):
     net = small(f, (0.9,))
     loss = make(net.task)
     inputs = loss.draw(dtype=torch.float64)
-    value, whole = loss.gradient(net, inputs, "all")
+    value, whole = loss.gradient(net, inputs, PARAMETERS["all"])
     for mode in ("recurrent", "recurrent+decoders", "decoders"):
-        found, gradient = loss.gradient(net, inputs, mode)
+        found, gradient = loss.gradient(net, inputs, PARAMETERS[mode])
         assert found == value
         assert bool(len(gradient.left)) == ("recurrent" in mode)
         assert gradient.encoders is None
@@ -201,19 +207,16 @@ def test_only_what_is_trained_has_a_gradient(small, make, f):
             torch.testing.assert_close(gradient.decoders, whole.decoders)
         else:
             assert gradient.decoders is None
-    for wrong in ("recurent", "everything", "encoders", None):
-        with pytest.raises(InputError, match=r"train: .*; allowed: 'recurrent', .*, 'decoders', 'all'"):
-            loss.gradient(net, inputs, wrong)
 
 
 @pytest.mark.parametrize(("make", "f"), LOSSES)
 @pytest.mark.parametrize("task", [Integration(0.8), Integration(0.9, 2.0)])
 def test_the_task_of_the_loss_is_that_of_the_network(small, make, f, task):
     net, loss = small(f, (0.9,)), make(task)
-    inputs = loss.draw(dtype=torch.float64)
-    for use in (loss.value, loss.gradient):
-        with pytest.raises(InputError, match=r"task: .* of the loss, .* of the network; allowed: the same"):
-            use(net, inputs)
+    for use in (loss, lambda net: train(net, loss, steps=1)):
+        with pytest.raises(InputError) as caught:
+            use(net)
+        assert (caught.value.field, caught.value.value) == ("task", task)
 
 
 @pytest.mark.parametrize(
@@ -230,9 +233,9 @@ def test_the_task_of_the_loss_is_that_of_the_network(small, make, f, task):
 )
 def test_inputs_without_numbers_are_refused(small, make, shape):
     net = small("relu", (0.9,))
-    for use in (make(net.task).value, make(net.task).gradient):
-        with pytest.raises(InputError, match=r"inputs: shape \(.*\); allowed: \("):
-            use(net, torch.zeros(shape, dtype=torch.float64))
+    with pytest.raises(InputError) as caught:
+        make(net.task)(net, torch.zeros(shape, dtype=torch.float64))
+    assert (caught.value.field, caught.value.problem) == ("inputs", f"shape {shape}")
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.int64, torch.bool])
@@ -249,27 +252,29 @@ def test_inputs_of_any_kind_are_cast_to_the_precision_of_the_network(small, gene
         (value, gradient), (expected, slope) = loss.gradient(net, given), loss.gradient(net, cast)
         assert value == expected
         assert torch.equal(gradient.recurrent(), slope.recurrent())
-        assert loss.value(net, given.numpy()) == loss.value(net, cast)
-        for use in (loss.value, loss.gradient):
-            with pytest.raises(InputError, match=r"inputs: torch.complex128; allowed: a tensor or an array of"):
-                use(net, cast.to(torch.complex128))
+        assert loss(net, given.numpy()) == loss.value(net, cast)
+        with pytest.raises(InputError, match=r"inputs: torch.complex128; allowed: a tensor or an array of"):
+            loss(net, cast.to(torch.complex128))
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "field"),
     [
-        (lambda task: BatchLoss(task, 0), "duration: 0; allowed: a whole number from 1 on"),
-        (lambda task: BatchLoss(task, mistyped(2.5)), "duration: 2.5"),
-        (lambda task: BatchLoss(task, 3, -1), "batch: -1; allowed: a whole number from 1 on"),
-        (lambda task: BatchLoss(task, 3, 8, CORRELATED), r"covariance: shape \(4, 4\); allowed: \(3, 3\)"),
-        (lambda task: AveragedLoss(task, 0), "duration: 0"),
-        (lambda task: ProxyLoss(task, 0), "points: 0"),
-        (lambda task: ProxyLoss(task, 8, current_weight=float("nan")), "current_weight: nan; allowed: 0 or more"),
+        (lambda task: BatchLoss(task, 0), "duration"),
+        (lambda task: BatchLoss(task, mistyped(2.5)), "duration"),
+        (lambda task: BatchLoss(task, 3, -1), "batch"),
+        (lambda task: BatchLoss(task, 3, 8, mistyped([[1.0, 0.5], [0.5]])), "covariance"),
+        (lambda task: BatchLoss(task, 2, covariance=mistyped(torch.eye(2)), correlation=(1.0, 0.5)), "covariance"),
+        (lambda task: BatchLoss(task, 2, correlation=(1.0, 0.5), inputs=white_noise), "inputs"),
+        (lambda task: AveragedLoss(task, 0), "duration"),
+        (lambda task: ProxyLoss(task, 0), "points"),
+        (lambda task: ProxyLoss(task, 8, current_weight=float("nan")), "current_weight"),
     ],
 )
-def test_losses_of_nothing_are_refused(make, message):
-    with pytest.raises(InputError, match=message):
+def test_losses_of_nothing_are_refused(make, field):
+    with pytest.raises(InputError) as caught:
         make(Integration(0.9))
+    assert caught.value.field == field
 
 
 def test_the_silent_loss_of_white_noise_is_that_of_its_covariance():
@@ -277,14 +282,14 @@ def test_the_silent_loss_of_white_noise_is_that_of_its_covariance():
     for duration in (1, 2, 7):
         slow = AveragedLoss(task, duration, torch.eye(duration))
         for loss in (AveragedLoss(task, duration), BatchLoss(task, duration)):
-            assert loss.silent() == pytest.approx(slow.silent(), rel=1e-13)
+            assert loss.zero_output_loss() == pytest.approx(slow.zero_output_loss(), rel=1e-13)
 
 
 def test_white_noise_weighs_the_moments_as_its_covariance_does(small, generator):
     net = small("linear")
     fast, slow = AveragedLoss(net.task, 4), AveragedLoss(net.task, 4, torch.eye(4))
     assert fast.value(net).item() == pytest.approx(slow.value(net).item(), rel=1e-12)
-    (value, gradient), (expected, slope) = fast.gradient(net, None, "all"), slow.gradient(net, None, "all")
+    (value, gradient), (expected, slope) = (loss.gradient(net, None, PARAMETERS["all"]) for loss in (fast, slow))
     assert value == pytest.approx(expected, rel=1e-12)
     torch.testing.assert_close(gradient.recurrent(), slope.recurrent())
 
@@ -300,4 +305,4 @@ def test_sequences_of_ten_thousand_steps_are_trained_on(loss, f):
         }
     )
     (value,) = run(specification).losses
-    assert value == pytest.approx(specification.loss().silent(), rel=0.3)
+    assert value == pytest.approx(specification.loss().zero_output_loss(), rel=0.3)

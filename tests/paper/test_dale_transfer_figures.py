@@ -6,6 +6,7 @@ import torch
 from violations import altered, failed
 
 from rni import run
+from rni.losses import BatchLoss
 from rni.papers.fanthomme2021.figures import fig12, fig19
 from rni.papers.figure import Profile, Runs
 from rni.runs.execution import Result
@@ -18,7 +19,7 @@ class Short(dict):
     """Runs on demand, with few steps."""
 
     def __missing__(self, specification):
-        steps = 500 if specification.training.loss.name == "batch" else 250
+        steps = 500 if isinstance(specification.training.loss, BatchLoss) else 250
         training = specification.training.model_copy(update={"steps": steps})
         self[specification] = run(specification.model_copy(update={"training": training}))
         return self[specification]

@@ -1,5 +1,7 @@
 """The verdicts on linear networks: what they are, and that each can be the other one."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -136,7 +138,7 @@ def test_networks_trained_on_two_steps_in_the_place_of_all_others_break_the_clai
     short = Runs()
     for specification, result in runs.items():
         loss = specification.training.loss
-        loss = loss.model_copy(update={"duration": 2, "correlation": loss.correlation[:2]})
+        loss = dataclasses.replace(loss, duration=2, correlation=loss.correlation[:2])
         training = specification.training.model_copy(update={"loss": loss})
         twin = specification.model_copy(update={"training": training})
         short[specification] = Result(specification, run(twin).network, result.losses)

@@ -7,6 +7,7 @@ from told import of
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Integration, Network, ReLUProxyLoss, Specification, design, run
+from rni.losses import LOSSES
 from rni.papers.fanthomme2021.figures import fig6, fig7, fig9, robust, sigmoid, table1
 from rni.papers.fanthomme2021.trainings import by_the_authors, networks
 from rni.papers.figure import PROFILES
@@ -212,7 +213,7 @@ def test_what_a_cell_tells_of_its_trainings_is_what_they_are():
         assert training.keep == "best"
         assert {1: "one training", 2: "two trainings"}[len(several)] in settings
         if cell in table1.SAMPLES:
-            drawn = of(dict, training.loss.model_dump())
+            drawn = LOSSES.config(training.loss)
             assert settings.startswith(f"{drawn['points'] if 'points' in drawn else drawn['batch']} ")
         else:
             assert isinstance(several[0].loss(), ReLUProxyLoss)
@@ -275,7 +276,7 @@ def test_every_cell_of_the_table_is_trained_for_its_own_channels_and_loss():
         for protocol in (networks, by_the_authors):
             for specification in protocol(paper, activation, loss, channels):
                 assert specification.network.activation.name == activation
-                assert (specification.training.loss.name, len(specification.task.decays)) == (loss, channels)
+                assert (LOSSES.name(specification.training.loss), len(specification.task.decays)) == (loss, channels)
 
 
 def test_accuracy_against_size_duration_and_decay_can_fail(measured):

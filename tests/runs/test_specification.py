@@ -8,11 +8,9 @@ from told import of
 
 from rni import InputError, Integration, Specification, run
 from rni.analysis import relative_error
-from rni.losses.batch import Batch
-from rni.losses.proxy import Proxy
-from rni.runs.specification import Training, fields, override
-from rni.training.descent import rate_and_schedule
-from rni.training.optimizers import make
+from rni.losses import BatchLoss, ProxyLoss
+from rni.runs.specification import Task, Training, fields, override
+from rni.training.descent import make_plan
 from rni.weights import Dale
 
 MINIMAL = {"task": {"decays": [0.9]}}
@@ -22,14 +20,15 @@ def test_every_field_but_the_decays_has_a_default():
     specification = Specification.parse(MINIMAL)
     assert specification.network.neurons == 1000
     assert specification.task.scales == (1.0,)
-    assert specification.training.loss == Batch(duration=3, batch=32)
+    assert specification.training.loss == BatchLoss(Integration(0.9), duration=3, batch=32)
 
 
 def test_learning_rate_and_schedule_that_are_left_open_are_the_optimizers_own():
     def chosen(**training):
         part = (specification := Specification.parse(MINIMAL | {"training": training})).training
-        net, optimizer, loss = specification.build(), make(part.optimizer), specification.loss()
-        return rate_and_schedule(net, optimizer, loss, part.learning_rate, part.schedule)
+        options = {"learning_rate": part.learning_rate, "schedule": part.schedule, "optimizer": part.optimizer}
+        plan = make_plan(specification.build(), part.loss, **options)
+        return plan.learning_rate, plan.schedule
 
     assert chosen() == (pytest.approx(2 / 27), "warmup")
     assert chosen(duration=10) == (pytest.approx(1e-3), "warmup")
@@ -42,7 +41,7 @@ def test_learning_rate_and_schedule_that_are_left_open_are_the_optimizers_own():
 @pytest.mark.parametrize(
     ("part", "line"),
     [
-        ({"training": {"points": 32}}, "training.loss.points: no such field; allowed: duration, correlation, batch"),
+        ({"training": {"points": 32}}, "training.loss.points: no such field; allowed: duration, batch"),
         ({"training": {"loss": "proxy", "batch": 8}}, "training.loss.batch: no such field; allowed: points, bounds"),
         (
             {"network": {"vectors": {"name": "supports", "fraction": 0.7}}},
@@ -59,7 +58,11 @@ def test_a_field_that_would_have_no_effect_is_refused(part, line):
 def test_fields_of_the_loss_may_stand_beside_its_name():
     flat = Specification.parse(MINIMAL | {"training": {"loss": "proxy", "points": 32}})
     table = Specification.parse(MINIMAL | {"training": {"loss": {"name": "proxy", "points": 32}}})
-    assert flat == table == Specification(task=Integration(0.9), training=Training(loss=Proxy(points=32)))
+    assert (
+        flat
+        == table
+        == Specification(task=Task(decays=(0.9,)), training=Training(loss=ProxyLoss(Integration(0.9), points=32)))
+    )
 
 
 def test_toml_out_is_the_same_specification_in(tmp_path):

@@ -13,6 +13,7 @@ from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Proxy
 from rni.activations import Activation
 from rni.activations import make as activation
 from rni.core.registry import part
+from rni.losses.gradient import PARAMETERS
 from rni.training import Adam, Checkpoint, GradientDescent, Torch
 from rni.weights import Dale, Dense, LowRank, Weights
 
@@ -203,11 +204,11 @@ def test_networks_may_take_turns_with_one_adam():
     alone = [copy.deepcopy(net) for net in nets]
     x = loss.draw(torch.Generator().manual_seed(1), torch.float64)
     for net in (*nets, *nets, *nets):
-        adam.step(net, loss.gradient(net, x, "all")[1], 0.01)
+        adam.step(net, loss.gradient(net, x, PARAMETERS["all"])[1], 0.01)
     for net, twin in zip(nets, alone, strict=True):
         own = Adam()
         for _ in range(3):
-            own.step(twin, loss.gradient(twin, x, "all")[1], 0.01)
+            own.step(twin, loss.gradient(twin, x, PARAMETERS["all"])[1], 0.01)
         assert_same(net, twin)
 
 
@@ -217,7 +218,7 @@ def test_one_adam_goes_on_when_other_parts_are_trained():
     x = loss.draw(torch.Generator().manual_seed(1), torch.float64)
     reference = torch.optim.Adam([expected.get_parameter(name) for name in MODES["all"]], lr=0.01, foreach=False)
     for mode in ("recurrent", "all", "decoders", "recurrent+decoders"):
-        adam.step(found, loss.gradient(found, x, mode)[1], 0.01)
+        adam.step(found, loss.gradient(found, x, PARAMETERS[mode])[1], 0.01)
         reference.zero_grad()
         loss.value(expected, x).backward()
         for name in set(MODES["all"]) - set(MODES[mode]):

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from told import of
+from told import of, train_step_by_step
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import rni
 from rni import AveragedLoss, Diverged, InputError, Integration, Network, Specification, train, vectors
 from rni.theory import null_basis, to_weights
-from rni.training import Checkpoint, train_reduced
-from rni.training.reduced import descend_together, reduced
+from rni.training import Checkpoint
+from rni.training.descent import make_plan
+from rni.training.reduced import descend_in_span, descend_together, reduced
 from rni.weights import Dense, LowRank
 
 DECAYS = (0.95, 0.9, 0.8)
@@ -40,8 +41,9 @@ def test_hundreds_of_steps_are_those_of_dense_descent(channels, covariance, star
         if step == 150:
             halfway.append(net.recurrent.matrix().detach().clone())
 
-    expected = train(dense, loss, learning_rate=0.02, steps=300, callbacks=[look])
-    losses = train_reduced(small, loss, learning_rate=0.02, steps=300, callbacks=[look])
+    options = {"learning_rate": 0.02, "steps": 300, "callbacks": [look]}
+    expected = train_step_by_step(dense, loss, **options)
+    losses = descend_in_span(small, make_plan(small, loss, **options))
     np.testing.assert_allclose(losses, expected, rtol=1e-9, atol=1e-24)
     assert losses[-1] < 1e-3 * losses[0]
     assert isinstance(small.recurrent, LowRank)
@@ -71,7 +73,7 @@ def test_no_step_touches_the_neurons():
             net = fresh(2, neurons)
             loss = AveragedLoss(net.task, 3)
             with Shapes(neurons) as seen:
-                train_reduced(net, loss, learning_rate=0.01, steps=steps)
+                train(net, loss, learning_rate=0.01, steps=steps)
             counts[neurons, steps] = seen.all, seen.large
     assert counts[53, 1] == counts[211, 1]
     assert counts[53, 101] == counts[211, 101]
@@ -83,7 +85,7 @@ def test_dependent_vectors_need_fewer_neurons():
     encoders, _ = vectors.independent(30, 1, torch.Generator().manual_seed(0))
     net = Network(Integration(0.9), encoders, encoders, torch.zeros(30, 30, dtype=torch.float64), "linear")
     assert reduced(net).network.neurons == 1
-    train_reduced(net, AveragedLoss(net.task), learning_rate=0.01, steps=2000)
+    train(net, AveragedLoss(net.task), learning_rate=0.01, steps=2000)
     assert rni.theory.is_generalizing_integrator(net.recurrent.matrix().detach(), encoders, encoders, 0.9, 1.0)
 
 
@@ -92,7 +94,7 @@ def test_a_start_outside_the_span_is_refused():
     with torch.no_grad():
         of(Dense, net.recurrent).value[0, 0] += 1e-6
     with pytest.raises(InputError, match=r"recurrent: .* outside the span of encoders and decoders; allowed: 0"):
-        train_reduced(net, AveragedLoss(net.task), learning_rate=0.01, steps=1)
+        descend_in_span(net, make_plan(net, AveragedLoss(net.task), learning_rate=0.01, steps=1))
 
 
 def test_networks_that_are_not_linear_are_refused():
@@ -104,7 +106,7 @@ def test_networks_that_are_not_linear_are_refused():
 def test_a_diverged_descent_leaves_the_last_finite_weights_in_the_network():
     net = fresh()
     with pytest.raises(Diverged):
-        train_reduced(net, AveragedLoss(net.task), learning_rate=10.0, steps=100)
+        train(net, AveragedLoss(net.task), learning_rate=10.0, steps=100)
     assert net.recurrent.matrix().isfinite().all()
     assert net.recurrent.matrix().any()
 
@@ -122,7 +124,7 @@ def test_a_run_is_reduced_and_ends_where_the_dense_one_does(options):
     specification = raw(**options)
     result = rni.run(specification)
     dense = specification.build()
-    expected = train(dense, specification.loss(), learning_rate=0.01, steps=60, **options)
+    expected = train_step_by_step(dense, specification.loss(), learning_rate=0.01, steps=60, **options)
     assert isinstance(result.network.recurrent, LowRank)
     np.testing.assert_allclose(result.losses, expected, rtol=1e-10)
     torch.testing.assert_close(result.network.recurrent.matrix(), dense.recurrent.matrix(), rtol=0, atol=1e-13)

@@ -4,10 +4,12 @@ import copy
 
 import pytest
 import torch
-from told import of
+from told import train_step_by_step
 
-from rni import Diverged, InputError, ReLUProxyLoss, Specification, run
-from rni.training import Checkpoint, train, train_two_points, two_points
+from rni import Diverged, InputError, Specification, run
+from rni.training import Checkpoint, train, two_points
+from rni.training.descent import descend, make_plan
+from rni.training.paths import choose_method
 from rni.weights import Dense, LowRank
 
 
@@ -27,7 +29,7 @@ def specification(scale=1.0, weights="lowrank", **training):
 def test_it_makes_the_steps_of_the_loss(scale, schedule, weights, singles, monkeypatch):
     monkeypatch.setattr(two_points, "SINGLES", singles)
     spec = specification(scale, weights=weights)
-    nets, losses = zip(*(_trained(method, spec, schedule) for method in (train, train_two_points)), strict=True)
+    nets, losses = zip(*(_trained(method, spec, schedule) for method in (train_step_by_step, train)), strict=True)
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
     first, second = (net.recurrent.matrix() for net in nets)
     assert (first - second).norm() < 1e-6 * first.norm()
@@ -48,7 +50,7 @@ def test_neurons_change_sides_on_the_way_and_the_span_grows_by_them():
         made.append(len(net.recurrent.alone))
 
     net, spec = specification(2.0).build(), specification(2.0)
-    train_two_points(net, of(ReLUProxyLoss, spec.loss()), learning_rate=0.03, steps=400, callbacks=[look])
+    train(net, spec.loss(), learning_rate=0.03, steps=400, callbacks=[look])
     assert ranks[0] == 2, "e and d: no current has a sign yet"
     assert ranks[1] == 4
     assert 3 < made[-1] == ranks[-1] - 4 < 30
@@ -59,9 +61,9 @@ def test_neurons_that_are_not_driven_or_not_read_have_slope_one_half_where_they_
     raw = specification(0.5).model_dump(mode="json")
     spec = Specification.parse(raw | {"network": raw["network"] | {"precision": precision}})
     nets, losses = [spec.build(), spec.build()], []
-    for net, method in zip(nets, (train, train_two_points), strict=True):
+    for net, method in zip(nets, (train_step_by_step, train), strict=True):
         net.encoders.data[:10], net.decoders.data[5:15] = 0, 0
-        losses.append(method(net, of(ReLUProxyLoss, spec.loss()), learning_rate=0.05, steps=400))
+        losses.append(method(net, spec.loss(), learning_rate=0.05, steps=400))
     assert losses[1] == pytest.approx(losses[0], rel=digits)
     assert not nets[1].recurrent.matrix()[5:10].any(), "neither driven nor read: silent for ever"
     assert nets[1].recurrent.matrix()[10:15].any()
@@ -72,10 +74,10 @@ def test_it_starts_from_any_factors():
     factors = torch.randn(2, 60, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 20
     factors[0, :5] = 0
     (left, right), spec, found = factors, specification(), []
-    for method in (train, train_two_points):
+    for method in (train_step_by_step, train):
         net = spec.build()
         net.recurrent = LowRank(left, right)
-        found.append(method(net, of(ReLUProxyLoss, spec.loss()), learning_rate=0.01, steps=50))
+        found.append(method(net, spec.loss(), learning_rate=0.01, steps=50))
     assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
@@ -83,11 +85,11 @@ OTHERS = [{"weights": "dense", "initial_radius": 0.1}, {"weights": "dale"}, {"ac
 
 
 @pytest.mark.parametrize("changes", OTHERS)
-def test_other_networks_are_refused(changes):
-    raw = specification().model_dump(mode="json", exclude={"training"})
-    net = Specification.parse(raw | {"network": raw["network"] | changes, "training": {"steps": 10}}).build()
-    with pytest.raises(InputError, match="LowRank, or Dense at W = 0, and 'relu'"):
-        train_two_points(net, of(ReLUProxyLoss, specification().loss()), learning_rate=0.01, steps=1)
+def test_other_networks_are_trained_step_by_step(changes):
+    raw = specification().model_dump(mode="json")
+    spec = Specification.parse(raw | {"network": raw["network"] | changes})
+    net = spec.build()
+    assert choose_method(net, make_plan(net, spec.loss())) is descend
 
 
 def test_callbacks_see_the_network_of_each_step():
@@ -106,7 +108,7 @@ def test_a_rate_far_too_high_is_told_as_that(weights, rate, recwarn):
     raw = specification(2.0, weights=weights).model_dump(mode="json")
     spec = Specification.parse(raw | {"network": raw["network"] | {"precision": "float32"}})
     with pytest.raises(Diverged):
-        train_two_points(spec.build(), of(ReLUProxyLoss, spec.loss()), learning_rate=rate, steps=50)
+        train(spec.build(), spec.loss(), learning_rate=rate, steps=50)
     assert not recwarn.list
 
 
@@ -117,7 +119,7 @@ def test_a_training_goes_on_from_its_checkpoint_to_the_same_bits_also_in_a_netwo
 ):
     monkeypatch.setattr(two_points, "SINGLES", singles)
     spec = specification(2.0, weights=weights)
-    whole, losses = _trained(train_two_points, spec)
+    whole, losses = _trained(train, spec)
     kept, alone = Checkpoint(tmp_path / "checkpoint", seconds=0), []
     options = {"learning_rate": spec.training.learning_rate, "checkpoint": kept}
 
@@ -127,11 +129,11 @@ def test_a_training_goes_on_from_its_checkpoint_to_the_same_bits_also_in_a_netwo
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_two_points(spec.build(), of(ReLUProxyLoss, spec.loss()), callbacks=[interrupt], **options)
+        train(spec.build(), spec.loss(), callbacks=[interrupt], **options)
     assert max(alone) > 0
     assert (sorted(alone) != alone) == (singles == 3), "the span was made anew"
     net = Specification.parse(spec.model_dump(mode="json") | {"seed": 5}).build()
-    assert train_two_points(net, of(ReLUProxyLoss, spec.loss()), steps=400, **options) == losses
+    assert train(net, spec.loss(), steps=400, **options) == losses
     assert torch.equal(net.recurrent.matrix(), whole.recurrent.matrix())
     assert torch.equal(net.encoders, whole.encoders)
 
@@ -147,21 +149,21 @@ def test_interrupted_it_leaves_the_network_of_its_last_step(weights):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_two_points(net, of(ReLUProxyLoss, spec.loss()), learning_rate=0.03, steps=400, callbacks=[interrupt])
+        train(net, spec.loss(), learning_rate=0.03, steps=400, callbacks=[interrupt])
     assert type(net.recurrent) is {"lowrank": LowRank, "dense": Dense}[weights]
     assert spec.loss()(net).item() == pytest.approx(losses[-1], rel=1e-6)
 
 
 def test_what_is_frozen_or_refused_stays_as_it_is():
     factors = torch.randn(2, 60, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 20
-    net, loss = specification().build(), of(ReLUProxyLoss, specification().loss())
+    net, loss = specification().build(), specification().loss()
     left, right = factors
     weights = net.recurrent = LowRank(left, right)
     with pytest.raises(InputError, match="steps"):
-        train_two_points(net, loss, steps=-1)
+        train(net, loss, steps=-1)
     net.recurrent.requires_grad_(False)
     with pytest.raises(InputError, match="none of it requires a gradient"):
-        train_two_points(net, loss, steps=10)
+        train(net, loss, steps=10)
     assert all(torch.equal(kept, given) for kept, given in zip(weights.factors(), factors, strict=True))
 
 
@@ -182,9 +184,9 @@ def test_without_currents_slopes_are_one_half_whatever_w_is():
     right[:150], found = 0, []
     raw = specification().model_dump(mode="json")
     spec = Specification.parse(raw | {"network": raw["network"] | {"neurons": 300}})
-    for method in (train, train_two_points):
+    for method in (train_step_by_step, train):
         net = spec.build()
         net.encoders.data[150:] = 0
         net.recurrent = LowRank(left, right)
-        found.append(method(net, of(ReLUProxyLoss, spec.loss()), learning_rate=0.01, steps=20))
+        found.append(method(net, spec.loss(), learning_rate=0.01, steps=20))
     assert found[1] == pytest.approx(found[0], rel=1e-6)

@@ -87,7 +87,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         results = [runs[specification] for specification in specifications(profile, variant)]
         nets = [result.network for result in results]
         matrices = [net.recurrent.matrix().numpy() for net in nets]
-        silent = results[0].specification.loss().silent()
+        silent = results[0].specification.loss().zero_output_loss()
         values = {
             "outside": np.array([outside_blocks(w) for w in matrices]),
             "vectors": np.stack([examine(net)["vectors"] for net in nets]),

@@ -14,7 +14,7 @@ from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.runs.execution import Result
 from rni.runs.specification import Specification
 from rni.theory.proxy import ProxyHessian, proxy_hessian
-from rni.training import train
+from rni.training.descent import descend, make_plan
 from rni.weights import LowRank
 
 SEEDS = 8
@@ -80,7 +80,8 @@ def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
         moved.descend_(left, right, 1e-2)
         copy = net.changed(moved)
         try:
-            losses = train(copy, ReLUProxyLoss(net.task), learning_rate=factor * 2 / largest, steps=steps)
+            plan = make_plan(copy, ReLUProxyLoss(net.task), learning_rate=factor * 2 / largest, steps=steps)
+            losses = descend(copy, plan)
         except Diverged as error:
             losses = [*error.losses, error.loss]
         growth.append(max(losses) / losses[0])

@@ -46,7 +46,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     perfect = [examine(net, 1e-6) for net in minimisers]
     plus, minus, driven = np.stack([currents(*each) for each in zip(minimisers, perfect, strict=True)], axis=1)
     proxy = ReLUProxyLoss(nets[0].task)
-    at_batch_minima = [proxy.value(net, proxy.draw(dtype=net.dtype)).item() / proxy.silent() for net in nets]
+    at_batch_minima = [proxy.value(net, proxy.draw(dtype=net.dtype)).item() / proxy.zero_output_loss() for net in nets]
     return {
         "positive": positive[0],
         "negative": negative[0],

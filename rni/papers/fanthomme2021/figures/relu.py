@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import current_ratio, linear_map, mixing, relative_error, svd
-from rni.losses import BatchLoss, OwnLoss, ReLUProxyLoss
+from rni.losses import BatchLoss, CustomLoss, ReLUProxyLoss
 from rni.networks.network import Network
 from rni.papers.claims import Claim
 from rni.papers.fanthomme2021.figures import fig3
@@ -139,7 +139,7 @@ def proxy_as_a_term(steps: int = 400) -> np.ndarray:
     for weight in (0.0, 1.0):
         vectors = independent(150, 1, torch.Generator().manual_seed(0))
         net = Network(task, *vectors, Dense(torch.zeros(150, 150)), "relu")
-        loss = OwnLoss(lambda net, inputs, weight=weight: batch(net, inputs) + weight * proxy(net), batch.draw)
+        loss = CustomLoss(lambda net, inputs, weight=weight: batch(net, inputs) + weight * proxy(net), batch.draw)
         train(net, loss, learning_rate=0.03, steps=steps, generator=torch.Generator().manual_seed(1))
         errors.append(float(relative_error(net, x)))
     return np.array(errors)
@@ -151,7 +151,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         f"errors_{optimizer}": np.array([[t, float(relative_error(runs[s].network, x)[0])] for t, s in row.items()])
         for optimizer, row in by_duration(profile).items()
     }
-    silent = specification(profile).loss().silent()
+    silent = specification(profile).loss().zero_output_loss()
     trained = {name: [[runs[s] for s in row] for row in rows] for name, rows in by_trained(profile).items()}
     steps = {  # (rates, seeds, levels)
         name: np.array([[[first_below(np.array(r.losses) / silent, x) for x in LEVELS] for r in row] for row in rows])
