@@ -183,12 +183,13 @@ class Registry(Generic[T]):
         cls = type(part)
         if self.from_function and not self._registered(cls) and hasattr(part, "function"):
             return {"name": reference(part.function, self.family)}  # pyright: ignore[reportAttributeAccessIssue]
+        name = self._registered(cls) or reference(cls, self.family)
         if not dataclasses.is_dataclass(cls):  # a class of the user
             if vars(part):
                 raise InputError(self.family, part, "a class with the decorator rni.core.registry.part")
-            return {"name": self.name(part)}
+            return {"name": name}
         try:
-            return {"name": self.name(part), **TypeAdapter(cls).dump_python(part, mode="json")}
+            return {"name": name, **TypeAdapter(cls).dump_python(part, mode="json")}
         except PydanticSerializationError as error:
             if isinstance(error.__cause__, InputError):  # a nested part or function that cannot be imported
                 raise error.__cause__ from None
