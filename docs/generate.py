@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from rni.activations import ACTIVATIONS
 from rni.cli import app
-from rni.core.parts import Family, Part
+from rni.core.parts import Family
 from rni.core.registry import Registry
 from rni.losses import LOSSES
 from rni.papers.fanthomme2021.errata import ERRATA
@@ -62,16 +62,20 @@ def fields() -> str:
         "Written from the models that check a configuration; [Configuration](../configuration.md) explains them.",
     ]
     for name, field in Specification.model_fields.items():
-        if not (isinstance(field.annotation, type) and issubclass(field.annotation, Part)):
-            parts.append(_table({name: field}))
-            continue
-        parts += [f"## {name}", _table(field.annotation.model_fields, f"{name}.")]
+        known = _fields(field.annotation)
+        parts += [f"## {name}", _table(known, f"{name}.")] if known else [_table({name: field})]
     for place, family in FAMILIES.items():
         parts.append(f"## Choices for {place}")
         for name, part in family.parts.items():
-            known = {field: info for field, info in part.__pydantic_fields__.items() if field != "task"}
+            known = {field: info for field, info in _fields(part).items() if field != "task"}
             parts += [f"### {place} = {name}", _table(known) if known else "It has no fields."]
     return "\n\n".join(parts) + "\n"
+
+
+def _fields(cls: Any) -> dict[str, FieldInfo]:
+    """Return the fields of a part, of either kind. Other types have none."""
+    known = getattr(cls, "__pydantic_fields__", {}) if isinstance(cls, type) else {}
+    return {name: field for name, field in known.items() if field.init is not False}
 
 
 def _table(known: dict[str, FieldInfo], prefix: str = "") -> str:
@@ -111,8 +115,8 @@ def _kind(kind: Any) -> str:
         return "a matrix"
     if get_origin(kind) is tuple:
         return "a list of numbers"
-    if isinstance(kind, type) and issubclass(kind, Part):
-        return "a table of " + " and ".join(f"`{name}`" for name in kind.model_fields)
+    if known := _fields(kind):
+        return "a table of " + " and ".join(f"`{name}`" for name in known)
     return {int: "a whole number", float: "a number", bool: "`true`, `false`"}.get(kind, str(kind))
 
 

@@ -94,7 +94,17 @@ def test_imports_inside_of_functions_only_keep_torch_out():
 
 
 @pytest.mark.parametrize(
-    "light", ["rni", "rni.tasks", "rni.activations", "rni.runs.store", "rni.runs.engine", "rni.cli"]
+    "light",
+    [
+        "rni",
+        "rni.tasks",
+        "rni.activations",
+        "rni.weights",
+        "rni.weights.vectors",
+        "rni.runs.store",
+        "rni.runs.engine",
+        "rni.cli",
+    ],
 )
 def test_import_without_torch(light):
     code = f"import sys, {light}; sys.exit('torch' in sys.modules)"

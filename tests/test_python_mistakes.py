@@ -492,7 +492,7 @@ rni.weights.Dense(np.zeros((3, 3)))
 rni.weights.Dense(torch.zeros(3))
     recurrent: shape (3,); allowed: (neurons, neurons)
 rni.weights.LowRank(torch.zeros(30, 2), torch.zeros(20, 2))
-    recurrent_left: shape (30, 2), recurrent_right: shape (20, 2); allowed: both (neurons, rank)
+    recurrent_left, recurrent_right: shapes (30, 2) and (20, 2); allowed: both (neurons, rank)
 rni.weights.LowRank(30, 2)
     recurrent_left: 30; allowed: a tensor of floating-point numbers, ...
 rni.weights.Dale(torch.zeros(30, 30), torch.zeros(30))

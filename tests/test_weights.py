@@ -48,7 +48,7 @@ def test_the_projection_removes_wrong_signs_and_leaves_the_other_weights_to_the_
 def test_wrong_shapes_are_named():
     with pytest.raises(InputError, match=r"recurrent: shape \(2, 3\)"):
         Dense(torch.zeros(2, 3))
-    with pytest.raises(InputError, match=r"recurrent_left: shape \(4, 2\), recurrent_right: shape \(4, 1\)"):
+    with pytest.raises(InputError, match=r"recurrent_left, recurrent_right: shapes \(4, 2\) and \(4, 1\)"):
         LowRank(torch.zeros(4, 2), torch.zeros(4, 1))
     with pytest.raises(InputError, match=r"inhibitory: 1\.5"):
         dale_signs(10, 1.5)

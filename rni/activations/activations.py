@@ -1,6 +1,6 @@
 """Elementwise activation functions and their derivatives."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     # numbers in a configuration, and tensors where a network has one value for each neuron
-    NumberOrNormal = PositiveOrNormal = ExponentOrNormal = Any
+    NumberOrNormal: TypeAlias = Any
+    PositiveOrNormal: TypeAlias = Any
+    ExponentOrNormal: TypeAlias = Any
 else:
     from rni.core.lazy import torch
 
@@ -27,7 +29,13 @@ HOMOGENEOUS = ("linear", "relu")
 @ACTIVATIONS.register("linear")
 @part
 class Linear(Activation):
-    """The identity, :math:`f(x) = x`."""
+    """The identity, :math:`f(x) = x`.
+
+    Examples
+    --------
+    >>> rni.activations.Linear()(torch.tensor([-1.0, 2.0])).tolist()
+    [-1.0, 2.0]
+    """
 
     closed_form: ClassVar[bool] = True
 
@@ -110,7 +118,13 @@ class Sigmoid(Activation):
 @ACTIVATIONS.register("tanh")
 @part
 class Tanh(Activation):
-    r"""Hyperbolic tangent, :math:`f(x) = \tanh x`."""
+    r"""Hyperbolic tangent, :math:`f(x) = \tanh x`.
+
+    Examples
+    --------
+    >>> rni.activations.Tanh().derivative(torch.tensor([0.0])).tolist()
+    [1.0]
+    """
 
     closed_form: ClassVar[bool] = True
 

@@ -106,8 +106,8 @@ def make(
     allow : collection of str, optional
         The references ``module:name`` that may be imported. The default allows all of them.
     parameters : float or Tensor, optional
-        Fields of the activation. A tensor, (neurons,), has one value for each neuron. A `torch.nn.Parameter`, (neurons,)
-        or one number, is trained where all parameters are.
+        Fields of the activation. A tensor, (neurons,), has one value for each neuron. A `torch.nn.Parameter` of this
+        shape, or with a single number, is trained where all parameters are.
 
     Examples
     --------
@@ -155,6 +155,12 @@ def draw(activation: Activation, neurons: int, stream: Callable[[str], Generator
         The number of neurons.
     stream : callable
         Returns the random generator for a purpose. The purpose of the field "slope" is "activation.slope".
+
+    Examples
+    --------
+    >>> sigmoid = rni.activations.Sigmoid(threshold=rni.activations.Normal(0.1, 0.02))
+    >>> rni.activations.draw(sigmoid, 300, lambda purpose: torch.Generator().manual_seed(0))
+    Sigmoid(slope=50, threshold=<300 values>)
     """
     normal = {name: value for name, value in _fields(activation).items() if isinstance(value, Normal)}
     return ActivationModule(activation, {k: v.draw(neurons, stream(f"activation.{k}")) for k, v in normal.items()})

@@ -35,7 +35,8 @@ def as_tuple(values: Any) -> Any:
     if isinstance(values, int | float) and not isinstance(values, bool):
         return (values,)
     if isinstance(values, list | tuple | range):
-        return tuple(value.tolist() if hasattr(value, "tolist") else value for value in values)
+        elements: tuple[Any, ...] = tuple(values)
+        return tuple(value.tolist() if hasattr(value, "tolist") else value for value in elements)
     return values
 
 
@@ -166,14 +167,15 @@ class Registry(Generic[T]):
         found = self.find(fields.pop("name"), allow)
         if not isinstance(found, type):  # a function of the user
             if fields:
-                raise InputError(next(iter(fields)), fields, "no fields", problem=f"{config['name']} is a function")
+                raise InputError(next(iter(fields)), fields, "no fields", problem="not a field of a function")
             return self.build(found)
         return build_part(found, fields, allow)
 
     def config(self, part: T) -> dict[str, Any]:
         """Return the name and the fields of a part as a dictionary from which `build` makes an equal part.
 
-        The name of a part that is not registered is its reference ``module:Class``.
+        The name of a part that is not registered is its reference ``module:Class``. Fields that are None are left out,
+        because TOML has no such value.
 
         Raises
         ------
@@ -189,7 +191,7 @@ class Registry(Generic[T]):
                 raise InputError(self.family, part, "a class with the decorator rni.core.registry.part")
             return {"name": name}
         try:
-            return {"name": name, **TypeAdapter(cls).dump_python(part, mode="json")}
+            return {"name": name, **TypeAdapter(cls).dump_python(part, mode="json", exclude_none=True)}
         except PydanticSerializationError as error:
             if isinstance(error.__cause__, InputError):  # a nested part or function that cannot be imported
                 raise error.__cause__ from None

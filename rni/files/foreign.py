@@ -315,7 +315,7 @@ def _recording(arrays: Mapping[str, Any], given: Mapping[str, Any]) -> Recording
 
 
 def _activation(named: str | None, activation: str | Activation | None, tensors: dict[str, Tensor]) -> ActivationModule:
-    own = {key: tensors[key] for key in parameters() if key in tensors}
+    own: dict[str, Any] = {key: tensors[key] for key in parameters() if key in tensors}
     if (named is None) == (activation is None):
         found = "missing" if named is None else f"given, and in the file {named}"
         raise InputError(f"activation: {found}; allowed: given once, {', '.join(ACTIVATIONS.parts)}")

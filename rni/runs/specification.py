@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainSerializer,
-    SerializeAsAny,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -33,8 +32,9 @@ from rni.networks.network import Network
 from rni.runs.label import label
 from rni.tasks import TASKS, Integration, Task
 from rni.training.best import Keep
-from rni.weights import WEIGHTS, Weights, WeightsPart
-from rni.weights.vectors import VECTORS, VectorsPart
+from rni.weights import WEIGHTS, DenseWeights, WeightsConfiguration
+from rni.weights.base import Weights
+from rni.weights.vectors import VECTORS, Independent, VectorSet
 
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
@@ -58,8 +58,8 @@ class NetworkPart(Part):
 
     neurons: Annotated[int, Field(ge=2, le=1_000_000)] = 1000
     activation: Annotated[Activation, *ACTIVATIONS.field] = ReLU()
-    vectors: Annotated[SerializeAsAny[VectorsPart], BeforeValidator(VECTORS.choose)] = VECTORS.choose("independent")
-    weights: Annotated[SerializeAsAny[WeightsPart], BeforeValidator(WEIGHTS.choose)] = WEIGHTS.choose("dense")
+    vectors: Annotated[VectorSet, *VECTORS.field] = Independent()
+    weights: Annotated[WeightsConfiguration, *WEIGHTS.field] = DenseWeights()
     leak: Annotated[float, Field(gt=0, le=1)] = 1.0
     initial_radius: Annotated[float, Field(ge=0, le=1e3)] = 0.0
     initial_space: Literal["vectors"] | None = None
@@ -139,13 +139,12 @@ class Specification(Part):
         try:
             network.vectors.check(network.neurons, channels)
         except InputError as error:
-            place = "network" if str(error).startswith("neurons") else "network.vectors"
-            raise InputError(f"{place}.{error}") from None
+            raise error.within("network" if error.field == "neurons" else "network.vectors") from None
         element_wise = training.optimizer == "adam" and training.train != "decoders"
         network.weights.check(network.initial_radius, element_wise)
         if network.initial_space:
             require(network.initial_radius > 0, "network.initial_radius", 0, "above 0 with an initial_space")
-            free = network.weights.makes.lifted is not Weights.lifted
+            free = network.weights.form().embed is not Weights.embed
             require(free, "network.initial_space", "vectors", f"none for {network.weights.name} weights")
         if self.kind == "design":
             factored = network.weights.name == "lowrank" and network.precision == "float64"
@@ -198,7 +197,7 @@ class Specification(Part):
             size = part.neurons if basis is None else basis.shape[1]
             recurrent = part.weights.build(size, part.initial_radius, dtype, self.stream, noisy)
             if basis is not None:
-                recurrent = recurrent.lifted(basis.to(dtype))
+                recurrent = recurrent.embed(basis.to(dtype))
             f = draw(part.activation, part.neurons, self.stream)
             return Network(self.task, encoders, decoders, recurrent, f, part.leak)
 
@@ -220,7 +219,7 @@ class Specification(Part):
         """Roughly how long the run takes, in multiplications."""
         training, neurons = self.training, self.network.neurons
         steps = min(training.steps, EXPECTED) if training.stop_loss else training.steps
-        return float(max(steps, 1)) * (self.loss().cost + 16) * self.network.weights.numbers(neurons)
+        return float(max(steps, 1)) * (self.loss().cost + 16) * self.network.weights.weight_count(neurons)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -1,17 +1,15 @@
-r"""The recurrent matrix W. W[i, j] is the weight from neuron j to neuron i.
+"""The interface of the recurrent matrix W. W[i, j] is the weight from neuron j to neuron i.
 
-States are rows here, (batch, neurons): `forward` gives $W h$ for each of them, `pull_back` gives $W^\dagger\delta$.
+States are rows, (batch, neurons).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
-import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
-from rni.core.errors import InputError, found
-from rni.core.parts import Choice, Family
+from rni.core.errors import InputError
 
 
 class Weights(nn.Module, ABC):
@@ -23,109 +21,74 @@ class Weights(nn.Module, ABC):
     """
 
     neurons: int
-    names: ClassVar[frozenset[str]]  # of the tensors that it is made of, in files
-    optional: ClassVar[frozenset[str]] = frozenset()  # of those that some files do not have
+    names: ClassVar[frozenset[str]]  # the names in a file of the tensors that the weights consist of
+    optional: ClassVar[frozenset[str]] = frozenset()  # the names of tensors that a file may lack
 
     @classmethod
     @abstractmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """The form that gave these by `tensors`."""
+        """Build the weights from the result of `tensors`."""
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """All that the form is made of, by name."""
+        """Return the tensors that the weights consist of, by their names in a file."""
 
     @abstractmethod
     def masked(self, kept: Tensor) -> "Weights":
-        """A copy without the rows and columns of neurons for which `kept` (neurons,) is 0."""
+        """Return a copy whose rows and columns are 0 for the neurons with `kept`, (neurons,), equal to 0."""
 
     @abstractmethod
     def forward(self, states: Tensor, out: Tensor | None = None) -> Tensor:
-        r"""$W h$ for each row h of (rows, neurons), into `out` if given."""
+        r"""Return :math:`W h` for each row h of `states`, (rows, neurons). Write it into `out` if given."""
 
     @abstractmethod
     def pull_back(self, errors: Tensor, onto: Tensor | None = None) -> Tensor:
-        r"""$W^\dagger \delta$ for each row $\delta$ of (rows, neurons), added to `onto` if given."""
+        r"""Return :math:`W^\dagger \delta` for each row :math:`\delta` of `errors`, (rows, neurons).
+
+        The result is added to `onto` if given.
+        """
 
     @abstractmethod
     def matrix(self) -> Tensor:
-        """W itself, (neurons, neurons)."""
+        """Return W, (neurons, neurons)."""
 
-    def lifted(self, basis: Tensor) -> "Weights":
-        r"""$Q\,W\,Q^\dagger$ of n neurons for orthonormal columns Q (n, neurons): it reads and drives their span."""
-        raise InputError(f"weights: {type(self).__name__}; allowed: a form whose neurons may be mixed")
+    def embed(self, basis: Tensor) -> "Weights":
+        r"""Return :math:`Q\,W\,Q^\dagger`, the weights of n neurons that act within the span of a basis.
+
+        Parameters
+        ----------
+        basis : Tensor, shape (n, neurons)
+            The orthonormal columns Q.
+
+        Raises
+        ------
+        InputError
+            If the form has a constraint on single neurons, which cannot be mixed.
+        """
+        raise InputError("weights", type(self).__name__, "a form without constraints on single neurons")
 
     def factors(self) -> tuple[Tensor, Tensor] | None:
-        """(left, right) with W = left @ right.T where the form is factored, else None."""
+        """Return (left, right) with W = left @ right.T if the form is factored, and None otherwise."""
         return None
 
     @abstractmethod
     def descend_(self, left: Tensor, right: Tensor, learning_rate: float) -> None:
-        r"""$W \leftarrow W - \eta\, l^\dagger r$ for a gradient left.T @ right, and back to the form's constraint."""
+        r"""Subtract a gradient: :math:`W \leftarrow W - \eta\, l^\dagger r`. Then restore the constraint of the form.
+
+        Parameters
+        ----------
+        left, right : Tensor, shape (terms, neurons)
+            The factors l and r of the gradient.
+        learning_rate : float
+            The learning rate :math:`\eta`.
+        """
 
     def project_(self) -> None:
-        """Restore the constraint that the form stands for; none by default."""
-
-
-class WeightsPart(Choice):
-    """Weights as a part of a specification: their form, and how they are before training.
-
-    >>> part = rni.weights.WEIGHTS.choose({"name": "dale", "inhibitory": 0.25})
-    >>> part.makes is rni.weights.Dale, part.numbers(neurons=100)
-    (True, 10000)
-    """
-
-    makes: ClassVar[type[Weights]]
-
-    @abstractmethod
-    def build(
-        self, neurons: int, radius: float, dtype: torch.dtype, stream: Callable[[str], Generator], noisy: bool
-    ) -> Weights:
-        """W before training, of the given spectral radius; `noisy`: whether gradients will be those of samples."""
-
-    def check(self, radius: float, element_wise: bool) -> None:
-        """Refuse a start, or element-wise steps, that the form can't have."""
-
-    def numbers(self, neurons: int) -> int:
-        """How many W has, roughly, which says how long a product takes."""
-        return neurons**2
-
-    def require_memory(self, neurons: int, radius: float, size: int) -> None:
-        """Refuse, before it is built, what does not fit; `size` is the number of bytes of a weight."""
-
-
-WEIGHTS: Family[WeightsPart] = Family()
-
-
-def names() -> list[str]:
-    """Of all tensors that weights may be made of.
-
-    >>> rni.weights.names()
-    ['recurrent', 'recurrent_left', 'recurrent_right', 'room', 'signs', 'tolerance']
-    """
-    known = frozenset().union(*(part.makes.names | part.makes.optional for part in WEIGHTS.parts.values()))
-    return sorted(known)
-
-
-def from_tensors(tensors: Mapping[str, Tensor]) -> Weights:
-    """The form that gave these tensors by `Weights.tensors`; those of other names are left alone.
-
-    >>> w = rni.weights.LowRank(torch.ones(5, 1), torch.ones(5, 1))
-    >>> type(rni.weights.from_tensors(w.tensors())).__name__
-    'LowRank'
-    """
-    forms = [part.makes for part in WEIGHTS.parts.values()]
-    given = {name: tensors[name] for name in names() if name in tensors}
-    for form in forms:
-        if form.names <= given.keys() <= form.names | form.optional:
-            return form.from_tensors(given)
-    sets = "; or ".join(" and ".join(sorted(form.names)) for form in forms)
-    found = "do not make up a matrix" if given else "missing"
-    raise InputError(f"{', '.join(given) or 'recurrent'}: {found}; allowed: {sets}")
+        """Restore the constraint of the form. The default is a form without a constraint."""
 
 
 def check_dtype(name: str, values: Tensor) -> None:
-    """Refuse whole numbers and the like, which nothing can be trained in."""
+    """Raise an `InputError` if values are no floating-point numbers, because others cannot be trained."""
     if not isinstance(values, Tensor) or not values.is_floating_point():
-        given = str(values.dtype) if isinstance(values, Tensor) else found(values)
-        raise InputError(f"{name}: {given}; allowed: a tensor of floating-point numbers, float32 or float64")
+        given = str(values.dtype) if isinstance(values, Tensor) else type(values).__name__
+        raise InputError(name, values, "a tensor of floating-point numbers, float32 or float64", problem=given)

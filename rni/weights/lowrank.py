@@ -1,16 +1,14 @@
 r"""W in factors, $W = \sum_k l_k r_k^\dagger$: networks of any size."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import torch
-from pydantic import Field
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
 from rni.core import memory
 from rni.core.errors import InputError
-from rni.core.parts import require
-from rni.weights.base import WEIGHTS, Weights, WeightsPart, check_dtype
+from rni.weights.base import Weights, check_dtype
 
 
 class LowRank(Weights):
@@ -37,14 +35,15 @@ class LowRank(Weights):
         for name, factor in (("recurrent_left", left), ("recurrent_right", right)):
             check_dtype(name, factor)
         if left.ndim != 2 or left.shape != right.shape or not len(left):
-            raise InputError(
-                f"recurrent_left: shape {tuple(left.shape)}, recurrent_right: shape {tuple(right.shape)}; "
-                "allowed: both (neurons, rank)"
-            )
+            shapes = f"shapes {tuple(left.shape)} and {tuple(right.shape)}"
+            raise InputError("recurrent_left, recurrent_right", shapes, "both (neurons, rank)", problem=shapes)
         if left.dtype != right.dtype:
-            raise InputError(f"recurrent_left, recurrent_right: {left.dtype}, {right.dtype}; allowed: the same of both")
-        if not (0 <= tolerance < 1 and 0 <= room < float("inf")):
-            raise InputError(f"tolerance, room: {tolerance}, {room}; allowed: from 0 to below 1, and from 0")
+            dtypes = f"{left.dtype} and {right.dtype}"
+            raise InputError("recurrent_left, recurrent_right", dtypes, "one precision for both", problem=dtypes)
+        if not 0 <= tolerance < 1:
+            raise InputError("tolerance", tolerance, "a number from 0 to below 1")
+        if not 0 <= room < float("inf"):
+            raise InputError("room", room, "a whole number, 0 or more")
         # each column in one piece of memory, in which products with few states are fastest
         self.left, self.right = (nn.Parameter(torch.cat([factor.detach().T]).T) for factor in (left, right))
         self.neurons, self.tolerance, self.room = len(left), tolerance, room
@@ -79,7 +78,7 @@ class LowRank(Weights):
     def masked(self, kept: Tensor) -> Weights:
         return LowRank(self.left * kept[:, None], self.right * kept[:, None], self.tolerance, self.room)
 
-    def lifted(self, basis: Tensor) -> Weights:
+    def embed(self, basis: Tensor) -> Weights:
         return LowRank(basis @ self.left, basis @ self.right, self.tolerance, self.room)
 
     @torch.no_grad()
@@ -147,38 +146,6 @@ class LowRank(Weights):
         return max(self.tolerance, 10 * torch.finfo(self.left.dtype).eps)
 
 
-@WEIGHTS.add("lowrank")
-class LowRankPart(WeightsPart):
-    r"""From W = 0, or from a random W of the given `rank`: $W = \sum_k l_k r_k^\dagger$ with Gaussian l and r. A
-    tolerance that is left open is 1e-8, or 1e-4 where gradients are noisy.
-
-    The noise of drawn inputs fills W with singular values below about $10^{-4}\sigma_1$, which cost time and do
-    nothing: without them the losses and r are those of dense weights.
-    """
-
-    tolerance: Annotated[float, Field(gt=0, lt=1)] | None = None
-    rank: Annotated[int, Field(ge=1, le=1000)] | None = None
-    makes = LowRank
-
-    def build(
-        self, neurons: int, radius: float, dtype: torch.dtype, stream: Callable[[str], Generator], noisy: bool
-    ) -> Weights:
-        shape = 2, neurons, self.rank or 0
-        left, right = torch.randn(*shape, generator=stream("weights"), dtype=torch.float64).unbind()
-        if self.rank:
-            left *= radius / torch.linalg.eigvals(right.T @ left).abs().max()  # W's own, but for zeros
-        return LowRank(left.to(dtype), right.to(dtype), self.tolerance or (1e-4 if noisy else 1e-8))
-
-    def check(self, radius: float, element_wise: bool) -> None:
-        require(not element_wise, "training.optimizer", "adam", "'sgd' for lowrank weights")
-        fits = (radius > 0) == (self.rank is not None)
-        wanted = "0 for lowrank weights" if self.rank is None else "above 0 for lowrank weights that start with a rank"
-        require(fits, "network.initial_radius", radius, wanted)
-
-    def numbers(self, neurons: int) -> int:
-        return neurons * min(neurons, 240)  # a step takes as long as one of dense rows of that many, by and large
-
-
 def _triangle(blocks: tuple[Tensor, ...], neurons: int = 2048) -> Tensor:
     """R of (k, n).T = Q R for the rows of all blocks, by neurons that fit into the cache: its cost is linear in n."""
     pieces = zip(*(block.split(neurons, dim=1) for block in blocks), strict=True)
@@ -205,5 +172,5 @@ def _take_rank(weights: nn.Module, saved: Mapping[str, Tensor], prefix: str, *_:
 
 def _number(name: str, value: Tensor) -> Any:
     if value.numel() != 1 or not 0 <= float(value) < float("inf"):
-        raise InputError(f"{name}: {value.numel()} values, or negative; allowed: one number from 0")
+        raise InputError(name, value, "one number, 0 or more", problem=f"{value.numel()} values, or negative")
     return int(value) if name == "room" else float(value)
