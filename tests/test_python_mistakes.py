@@ -494,13 +494,13 @@ rni.weights.Dense(torch.zeros(3))
 rni.weights.LowRank(torch.zeros(30, 2), torch.zeros(20, 2))
     recurrent_left, recurrent_right: shapes (30, 2) and (20, 2); allowed: both (neurons, rank)
 rni.weights.LowRank(30, 2)
-    recurrent_left: 30; allowed: a tensor of floating-point numbers, ...
+    recurrent_left: int; allowed: a tensor of floating-point numbers, ...
 rni.weights.Dale(torch.zeros(30, 30), torch.zeros(30))
-    signs: shape (30,); allowed: (30,), each +1 or -1
+    signs: shape (30,); allowed: a tensor (30,), each +1 or -1
 rni.weights.Dale(torch.zeros(30, 30), 0.2)
     signs: 0.2; allowed: a tensor (30,), each +1 or -1
 rni.weights.random_matrix(30, radius=-1)
-    radius: -1; allowed: 0 or more
+    radius: -1; allowed: a finite number, 0 or more
 rni.weights.random_matrix(0, radius=1)
     neurons: 0; allowed: a whole number from 1 on
 rni.weights.random_matrix(30.5, radius=1)
