@@ -101,6 +101,7 @@ def test_imports_inside_of_functions_only_keep_torch_out():
         "rni.activations",
         "rni.weights",
         "rni.weights.vectors",
+        "rni.losses",
         "rni.runs.store",
         "rni.runs.engine",
         "rni.cli",
