@@ -180,7 +180,9 @@ def signed_strengths(decoders: Tensor, along: Tensor, own: Tensor, number: int) 
 
 
 def right_conditions(encoders: Tensor, strengths: Tensor, left: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Build C and V of $C^\dagger M = V$: $M^\dagger L = 2P^{-1}$, $M^\dagger E = 1$, $\sum_{j \in g} \rho_j m_j = 0$."""
+    r"""Build C and V of $C^\dagger M = V$: $M^\dagger L = 2P^{-1}$, $M^\dagger E = 1$ and
+    $\sum_{j \in g} \rho_j m_j = 0$.
+    """
     n, channels = left.shape
     even = left.new_zeros(n, int(own.max()) + 1)
     even[torch.arange(n), own] = left.norm(dim=1)
