@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from multiprocessing import Pipe
 
 import numpy as np
 import pytest
@@ -17,13 +16,11 @@ import rni
 from rni.analysis.verdict import percent
 from rni.cli.fields import FIELDS
 from rni.cli.train import _advice
-from rni.core.interrupt import held_interrupt
 from rni.losses import LOSSES
 from rni.pages import template
 from rni.pages.analysis import _linearity
-from rni.runs.engine import _end_with, _saves, local
+from rni.runs.engine import local
 from rni.runs.execution import Result, run
-from rni.runs.label import apart
 from rni.runs.specification import NetworkPart, Specification, Training, fields
 
 RUN = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 30}, "training": {"steps": 3}}
@@ -165,56 +162,6 @@ def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_
     assert code == 130
     assert err.startswith("rni: interrupted; finished runs, and those begun as they were last saved, are kept in ")
     assert err.endswith(f"{tmp_path / 'runs'}: the same command goes on from there\n")
-
-
-class Ended(Exception):
-    """The end of a process, but for the process."""
-
-
-@pytest.fixture
-def ended(monkeypatch):
-    def end(code):
-        raise Ended(code)
-
-    monkeypatch.setattr("os._exit", end)
-
-
-@pytest.fixture
-def lifeline(monkeypatch):
-    """Of a worker that is no longer wanted."""
-    monkeypatch.setattr("rni.core.interrupt.no_longer_wanted.set", lambda: None)  # it is the whole process that is not
-    theirs, ours = Pipe(duplex=False)
-    ours.close()
-    return theirs
-
-
-def test_a_worker_is_waited_for_until_it_has_saved_its_run(monkeypatch, ended, lifeline):
-    at_a_run = iter([True, True, True, False])
-    waited = []
-    monkeypatch.setattr("rni.runs.engine._saves", lambda: next(at_a_run))
-    monkeypatch.setattr("time.sleep", waited.append)
-    with pytest.raises(Ended):
-        _end_with(lifeline)
-    assert len(waited) == 3
-
-
-def test_a_worker_that_is_long_at_a_step_is_not_waited_for(monkeypatch, ended, lifeline):
-    now = iter(range(100))
-    monkeypatch.setattr("rni.runs.engine._saves", lambda: True)
-    monkeypatch.setattr("time.monotonic", lambda: next(now))
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with pytest.raises(Ended):
-        _end_with(lifeline)
-
-
-def test_only_a_run_is_worth_waiting_for():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a worker
-    try:
-        assert not _saves()
-        with held_interrupt():
-            assert _saves()
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def test_a_worker_that_others_end_still_saves_its_run(tmp_path, monkeypatch):
@@ -398,14 +345,6 @@ def test_the_page_of_an_analysis_shows_the_coordinates_of_all_channels():
     section = _linearity(data, "currents", 1.0)
     assert len(section.images) == 5
     assert section.images[4][1] == "E: α_5 against (Ry)_5."
-
-
-def test_runs_that_look_alike_are_told_apart_by_what_differs():
-    made = [RUN, RUN | {"network": {"neurons": 30, "weights": "lowrank"}}, RUN | {"seed": 1}]
-    one, other, seed = apart([Specification.parse(raw).to_dict() for raw in made])
-    assert ("network.weights.name dense" in one, "network.weights.name lowrank" in other) == (True, True)
-    assert seed == ""
-    assert apart([None]) == [""]
 
 
 def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, monkeypatch):

@@ -1,6 +1,7 @@
 """The command line: one file a command. torch is imported by those that need it, so that help comes at once."""
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from rni.cli import analyze, cite, design, explore, export, reproduce, runs, sim
 from rni.cli.ending import end_at_once
 from rni.cli.fields import WithFields
 from rni.cli.usage import Commands
-from rni.core.atomic import OF_THE_SYSTEM, said
+from rni.core.atomic import OF_THE_SYSTEM, os_error_text
 from rni.core.errors import Diverged, InputError
 
 app = typer.Typer(
@@ -63,6 +64,7 @@ def command() -> None:
 
 def main() -> None:
     """Run the command line: what the user can mend is one line on standard error and exit code 2."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns in three lines about a HOME that it cannot write
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it first: time to save
     try:
         try:
@@ -80,7 +82,7 @@ def main() -> None:
         if error.filename is None:  # standard output: nothing more can go there, not even at the exit
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"rni: {said(error)}; the same command goes on once that is mended", file=sys.stderr)
+        print(f"rni: {os_error_text(error)}; the same command goes on once that is mended", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("rni: interrupted", file=sys.stderr)

@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from rni.core.atomic import require_writable_folder, write_atomically
 from rni.pages.template import number, template
 from rni.plots.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.runs.specification import Specification
-from rni.runs.sweep import MOST, Sweep, planned
+from rni.runs.sweep import MOST_RUNS, Sweep, planned
 from rni.runs.sweeping import carry_out, executor_of
 from rni.runs.table import Row, Table
 
@@ -42,7 +42,6 @@ def sweep(
     zip: Mapping[str, Any] | None = None,
     kind: str | None = None,
     measure: str | Sequence[str] | None = None,
-    until: str | None = None,
     out: str | Path | None = None,
     x: str | None = None,
     y: str | Sequence[str] | None = None,
@@ -50,22 +49,45 @@ def sweep(
     store: str | Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    most: int = MOST,
+    most: int = MOST_RUNS,
+    allow: Collection[str] = (),
 ) -> Table:
     """Compute and measure a run for each combination of the values in `over`, each a list or a text such as "0..9".
 
-    base: a configuration file, its plain data or a specification; what is given here goes before its table `sweep`.
-    zip: fields that vary together. kind: "train" or "design". measure: names as in `rni.runs.measures`. until: a
-    condition, "error < 0.01", with one field "20..2000:bisect". out: a folder for table.csv and index.html, which
-    draws measures y against a field x with lines by another, if not all of them. store: of finished runs. workers:
-    local processes, by default one for each core, for which a script needs `if __name__ == "__main__":`; 0: here.
+    Parameters
+    ----------
+    base : path, dict or Specification
+        A configuration. Arguments of this function replace the fields of its table `sweep`.
+    over, zip : dict, optional
+        The values of fields. Fields in `over` vary on a grid, those in `zip` vary together.
+    kind : str, optional
+        "train" or "design".
+    measure : str or sequence of str, optional
+        The names of measures, see `rni.runs.measures`.
+    out : path, optional
+        A folder for table.csv and index.html.
+    x, y, by : str, optional
+        The page draws the measures `y` against the field `x`, with a line for each value of `by`.
+    store : path, optional
+        The folder of finished runs.
+    workers : int, optional
+        The number of local processes, by default one for each core. A script needs `if __name__ == "__main__":` for
+        them. 0 computes in this process.
+    scheduler : str, optional
+        The address of a Dask scheduler, which is used instead of local processes.
+    most : int
+        The largest number of runs.
+    allow : collection of str
+        The measures `module:function` that may be imported if a configuration file names them.
 
+    Examples
+    --------
     >>> base = {"task": {"decays": [0.8]}, "network": {"neurons": 20}, "training": {"loss": "proxy", "steps": 50}}
     >>> table = rni.sweep(base, over={"seed": "0..1"}, measure="loss,steps", workers=0)
     >>> table["seed"], table["steps"]
     ([0, 1], [50, 50])
     """
-    raw, plan = planned(base, over=over, zip=zip, kind=kind, measure=measure, until=until, x=x, y=y, by=by)
+    raw, plan = planned(base, allow=allow, over=over, zip=zip, kind=kind, measure=measure, x=x, y=y, by=by)
     if out is not None:
         require_writable_folder(Path(out))
     with executor_of(workers, scheduler) as executor:
@@ -76,7 +98,7 @@ def sweep(
 
 
 def write(table: Table, plan: Sweep, folder: Path, name: str) -> list[Path]:
-    """table.csv, table.parquet where that can be, and the page index.html: first, as a sign that the folder is ours."""
+    """Write the page index.html and table.csv. The page comes first, because it marks the folder as one of rni."""
     sections, left_out = drawn(table, plan)
     failed = sum(row.failure is not None for row in table.rows)
     columns = [name for name in table.columns if name != "failure" or failed]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import rc_context
 
-from rni.core.atomic import require_writable_folder, said, write_atomically
+from rni.core.atomic import os_error_text, require_writable_folder, write_atomically
 from rni.core.errors import InputError
 from rni.core.threads import threads
 from rni.pages.template import require_own
@@ -77,12 +77,12 @@ def reproduce(
     begun = time.monotonic()
     root = Store(store).root
     specifications = {s.key(): s for figure in chosen for s in figure.runs(profile)}
-    finished = {key for key in specifications if Store(root).has(key)}
+    finished = Store(root).finished(specifications)
     require_writable_folder(out)
     require_own(out, "index.html")
     if len(finished) < len(specifications):
         require_writable_folder(root)
-    with runs_progress(list(specifications.values()), root) as on_event:
+    with runs_progress(list(specifications.values()), root, executor) as on_event:
         runs = compute_all(specifications.values(), root, executor, on_event)
     failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
     outcomes = measure_all(chosen, profile, root, executor, failed, out)
@@ -196,7 +196,7 @@ def _measure_together(
         except ClusterLost:
             raise
         except OSError as error:
-            outcome.failure = said(error)
+            outcome.failure = os_error_text(error)
         except Exception as error:  # a figure that fails is a red line in the report, not the end of the others
             outcome.failure = _in_words(error)
         with suppress(OSError):  # what is measured is worth more than to say so

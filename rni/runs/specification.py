@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError
 from torch import Generator
 
 from rni.activations import ACTIVATIONS, Activation, ReLU, draw
-from rni.core.errors import InputError, did_you_mean, path_of, require_is
+from rni.core.errors import InputError, path_of, require_is
 from rni.core.parts import Part, Positive, require, shown
 from rni.core.registry import field_names
 from rni.core.rng import stream
@@ -30,6 +30,7 @@ from rni.losses import Loss, Schedule, Trained
 from rni.losses.base import build_loss, known_fields, loss_config
 from rni.networks.network import Network
 from rni.runs.label import label
+from rni.runs.numerics import NUMERICS
 from rni.tasks import TASKS, Integration, Task
 from rni.training.best import Keep
 from rni.weights import WEIGHTS, DenseWeights, WeightsConfiguration
@@ -38,7 +39,6 @@ from rni.weights.vectors import VECTORS, Independent, VectorSet
 
 LARGEST = 10**6  # bytes of a configuration
 EXPECTED = 5000  # steps at most of a run that ends at a loss: nobody knows how many it needs
-FORMAT = 7  # part of every run's hash: raise it when the same specification comes to mean another result
 MOST_CHANNELS = 1000
 
 
@@ -170,7 +170,7 @@ class Specification(Part):
 
     def key(self) -> str:
         """The content hash by which the run is known."""
-        content = json.dumps({"format": FORMAT, **self.to_dict()}, sort_keys=True)
+        content = json.dumps({"numerics": NUMERICS, **self.to_dict()}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,8 +280,8 @@ def place(name: str) -> tuple[str, ...]:
         if not rest and section in names:
             return (known, section) if known else (section,)
     known = [field for names in fields().values() for field in names]
-    likely = did_you_mean(name.rpartition(".")[2], known) or did_you_mean(section, fields())
-    raise InputError(f"{name}: no such field; allowed: {', '.join(known)}{likely}")
+    hint = nearest(name.rpartition(".")[2], known) or nearest(section, fields())
+    raise InputError(name, name, ", ".join(known), problem="no such field", hint=hint)
 
 
 def require_specification(specification: Any) -> None:

@@ -1,42 +1,40 @@
 """Sweeps: many specifications from one, by lists and ranges of its fields.
 
-    100,300,1000            a list; what has commas itself stands in brackets: [0.9],[0.9,0.8]
+    100,300,1000            a list; values that contain commas are written in brackets: [0.9],[0.9,0.8]
     0..9                    whole numbers
-    0.5..2.0:linear:4       evenly spaced, both ends included
-    1e-3..1e-1:log:5        evenly spaced in the logarithm
-    1e-3..1e-1:random:20    drawn evenly, or :lograndom:20 in the logarithm
-    20..2000:bisect         halved until a condition just holds
+    0.5..2.0:linear:4       evenly spaced values, including both ends
+    1e-3..1e-1:log:5        values that are evenly spaced in the logarithm
+    1e-3..1e-1:random:20    uniformly drawn values, or :lograndom:20 in the logarithm
 
-Fields vary on a grid, but for those that are zipped, and those that are drawn, which vary together.
+Fields vary on a grid. The exceptions are zipped fields and drawn fields, which vary together.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rni.activations import HOMOGENEOUS
-from rni.core.errors import InputError
-from rni.core.parts import Part, require, shown
-from rni.runs.condition import Condition, conditions, value
+from rni.core.errors import InputError, describe_value
+from rni.core.registry import part
 from rni.runs.specification import Specification, override, place, read_toml
 
 ITEM = re.compile(r"""(?:[^,\[\]{}"']|\[(?:[^\[\]]|\[[^\]]*\])*\]|\{[^}]*\}|"[^"]*"|'[^']*')+""")
-SPACINGS = ("linear", "log", "random", "lograndom", "bisect")
-MOST = 20_000  # runs that are begun without asking
-LONGEST = 1_000_000  # points of one range
-PRECISION = 0.01  # to which a bisection finds what is not a whole number
-OF_DESIGN = ("neurons", "activation", "vectors", "leak")  # what of a network its design depends on
+SPACINGS = ("linear", "log", "random", "lograndom")
+MOST_RUNS = 20_000  # with more of them, a sweep has to be confirmed
+MOST_POINTS = 1_000_000  # of one range
+OF_DESIGN = ("neurons", "activation", "vectors", "leak")  # the fields of the network on which a design depends
 
 
 class Range(NamedTuple):
-    """From `low` to `high`, both included; whole numbers where both of them are."""
+    """Values from `low` to `high`, both included. They are whole numbers if both ends are."""
 
     low: float
     high: float
@@ -44,28 +42,24 @@ class Range(NamedTuple):
     size: int
 
     @property
-    def whole(self) -> bool:
-        return isinstance(self.low, int) and isinstance(self.high, int)
+    def is_random(self) -> bool:
+        return self.spacing.endswith("random")
 
     def points(self, name: str) -> list[Any]:
-        """Its values. Random ones hang on the field's name alone: if more are drawn, the first are the same."""
-        drawn = np.random.default_rng(list(name.encode())).random(self.size)
-        found = {
-            "linear": lambda: np.linspace(self.low, self.high, self.size),
-            "log": lambda: np.geomspace(self.low, self.high, self.size),
-            "random": lambda: self.low + (self.high - self.low) * drawn,
-            "lograndom": lambda: self.low * (self.high / self.low) ** drawn,
-        }[self.spacing]()
-        values = np.rint(found).astype(int).tolist() if self.whole else found.tolist()
-        return values if _is(self, "random") else list(dict.fromkeys(values))  # those that are drawn keep their number
-
-    def middle(self) -> Any:
-        """Halfway, in the logarithm where the ends are far apart; an end where nothing is left between them."""
-        geometric = self.low > 0 and self.high / self.low > 4
-        found = math.sqrt(self.low * self.high) if geometric else (self.low + self.high) / 2
-        if self.whole:
-            return math.floor(found)
-        return found if self.high - self.low > PRECISION * abs(found) else self.low
+        """Return the values. Random ones depend only on the name of the field, so that more of them start the same."""
+        if self.spacing == "linear":
+            points = np.linspace(self.low, self.high, self.size)
+        elif self.spacing == "log":
+            points = np.geomspace(self.low, self.high, self.size)
+        else:
+            drawn = np.random.default_rng(list(name.encode())).random(self.size)
+            is_uniform = self.spacing == "random"
+            points = (
+                self.low + (self.high - self.low) * drawn if is_uniform else self.low * (self.high / self.low) ** drawn
+            )
+        is_whole = isinstance(self.low, int) and isinstance(self.high, int)
+        values = np.rint(points).astype(int).tolist() if is_whole else points.tolist()
+        return values if self.is_random else list(dict.fromkeys(values))
 
 
 Values = list[Any] | Range
@@ -86,203 +80,240 @@ class Run(NamedTuple):
     failure: str | None = None
 
 
-def _named(raw: Any) -> Any:
-    """Values by the full names of their fields."""
-    if not isinstance(raw, dict):
+def _by_full_name(raw: Any) -> Any:
+    """Parse values, and replace the names of fields by their full names."""
+    if not isinstance(raw, Mapping):
         return raw
-    named = {}
+    named: dict[str, Values] = {}
     for name, given in raw.items():
         full = ".".join(place(str(name)))
-        require(full not in named, full, given, "each field once")
+        if full in named:
+            raise InputError(full, given, "each field once")
         named[full] = given if isinstance(given, Range) else parse_values(full, given)
     return named
 
 
-def _full(raw: Any) -> Any:
+def _full_name(raw: Any) -> Any:
     return ".".join(place(raw)) if isinstance(raw, str) else raw
 
 
-def _apart(raw: Any) -> Any:
-    return [name.strip() for name in raw.split(",")] if isinstance(raw, str) else raw
+def _split(raw: Any) -> Any:
+    if isinstance(raw, str):
+        return tuple(name.strip() for name in raw.split(","))
+    return tuple(raw) if isinstance(raw, list) else raw
 
 
-Swept = Annotated[str | None, BeforeValidator(_full)]
-Varied = Annotated[dict[str, Any], BeforeValidator(_named)]
-Names = Annotated[tuple[str, ...], Strict(False), BeforeValidator(_apart)]
+FieldName = Annotated[str | None, BeforeValidator(_full_name)]
+FieldValues = Annotated[dict[str, Any], BeforeValidator(_by_full_name)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 
 
-class Sweep(Part):
-    """What varies, by field: a list, or text as above; and what is measured of each run, see `rni.runs.measures`.
+@part
+class Sweep:
+    """What varies, and what is measured of each run.
 
-    kind: "train" or "design". until: a condition on a measure, for the field whose range ends in `:bisect`. x, y, by:
-    what the page draws, measures y against a field x, lines by another; by default all of them.
+    Parameters
+    ----------
+    over, zip : dict
+        The values of fields, as lists or as texts (see the module). Fields in `over` vary on a grid, those in `zip`
+        vary together.
+    kind : str
+        "train" or "design".
+    measure : tuple of str
+        The measures, see `rni.runs.measures`.
+    x, y, by : str, tuple of str, str
+        The page draws the measures `y` against the field `x`, with a line for each value of the field `by`. By default
+        it draws all of them.
     """
 
-    over: Varied = Field(default_factory=dict)
-    zip: Varied = Field(default_factory=dict)
+    over: FieldValues = Field(default_factory=dict)
+    zip: FieldValues = Field(default_factory=dict)
     kind: Literal["train", "design"] = "train"
     measure: Names = ("error", "ratio")
-    until: str | None = None
-    x: Swept = None
+    x: FieldName = None
     y: Names = ()
-    by: Swept = None
+    by: FieldName = None
 
     @model_validator(mode="after")
-    def _coherent(self) -> Self:
-        for name, values in self.zip.items():
-            require(name not in self.over, f"zip.{name}", "also in over", "each field once")
-            require(not _is(values, "bisect"), f"zip.{name}", "bisect", "lists and ranges")
+    def _check(self) -> "Sweep":
+        for name in self.zip:
+            if name in self.over:
+                raise InputError(f"zip.{name}", name, "each field once", problem="also in over")
         lengths = {name: len(_points(name, values)) for name, values in self.zip.items()}
-        require(len(set(lengths.values())) <= 1, "zip", lengths, "as many values of each field")
-        drawn = {name: values.size for name, values in self.over.items() if _is(values, "random")}
-        require(len(set(drawn.values())) <= 1, "over", drawn, "as many random values of each field, drawn together")
-        bisected = [name for name, values in self.over.items() if _is(values, "bisect")]
-        require(len(bisected) == (self.until is not None), "until", self.until, "with one field, FROM..TO:bisect")
-        if self.until is not None:
-            found = conditions(self.until)
-            single = len(found) == 1 and isinstance(found[0].value, int | float)
-            require(single, "until", self.until, "MEASURE < NUMBER, or with >, <=, >=")
+        if len(set(lengths.values())) > 1:
+            raise InputError("zip", lengths, "as many values of each field")
+        drawn = {name: self.over[name].size for name in self.drawn}
+        if len(set(drawn.values())) > 1:
+            raise InputError("over", drawn, "as many random values of each field, which are drawn together")
         if self.kind == "design":
             for name in self.fields:
-                of_design = place(name)[0] != "network" or place(name)[1] in OF_DESIGN
-                of_design &= place(name)[0] != "training" or name == "training.bounds"
-                require(of_design, name, "no effect on a design", "seed, task, bounds, " + ", ".join(OF_DESIGN))
+                section, *rest = place(name)
+                if (section == "network" and rest[0] not in OF_DESIGN) or (
+                    section == "training" and name != "training.bounds"
+                ):
+                    allowed = f"seed, task, bounds, {', '.join(OF_DESIGN)}"
+                    raise InputError(name, None, allowed, problem="without effect on a design")
         for axis, name in (("x", self.x), ("by", self.by)):
-            require(name is None or name in self.fields, axis, name, f"a swept field: {', '.join(self.fields)}")
+            if name is not None and name not in self.fields:
+                raise InputError(axis, name, f"a swept field: {', '.join(self.fields)}")
         for name in self.y:
-            measured = any(name == each or name.startswith(f"{each}.") for each in self.measure)
-            require(measured, "y", name, f"of what is measured: {', '.join(self.measure)}")
+            if not any(name == measure or name.startswith(f"{measure}.") for measure in self.measure):
+                raise InputError("y", name, f"a measure of this sweep: {', '.join(self.measure)}")
         return self
 
     @property
     def fields(self) -> list[str]:
-        """The swept fields, by their full names."""
+        """The full names of the swept fields."""
         return [*self.over, *self.zip]
 
     @property
     def drawn(self) -> list[str]:
-        """Fields whose values are random."""
-        return [name for name, values in self.over.items() if _is(values, "random")]
-
-    @property
-    def bisected(self) -> tuple[str, Range, Condition] | None:
-        """The field that is halved until a condition just holds, where there is one."""
-        for name, values in self.over.items():
-            if _is(values, "bisect"):
-                return name, values, conditions(self.until or "")[0]
-        return None
+        """The fields with random values."""
+        return [name for name, values in self.over.items() if isinstance(values, Range) and values.is_random]
 
     def axes(self) -> list[Axis]:
-        """What varies independently; the last changes fastest."""
-        free = [name for name, values in self.over.items() if not (_is(values, "random") or _is(values, "bisect"))]
-        axes = [Axis((name,), [(value,) for value in _points(name, self.over[name])]) for name in free]
-        for group in ({name: self.over[name] for name in self.drawn}, self.zip):
-            columns = [_points(name, values) for name, values in group.items()]
-            axes += [Axis(tuple(group), list(zip(*columns, strict=True)))] if group else []
+        """Return what varies independently. The last axis changes fastest."""
+        drawn = self.drawn
+        axes = [
+            Axis((name,), [(value,) for value in _points(name, values)])
+            for name, values in self.over.items()
+            if name not in drawn
+        ]
+        for group in ({name: self.over[name] for name in drawn}, self.zip):
+            if group:
+                columns = [_points(name, values) for name, values in group.items()]
+                axes.append(Axis(tuple(group), list(zip(*columns, strict=True))))
         return axes
 
     def count(self) -> int:
-        """How many runs there are; in a bisection, how many at a time."""
+        """Return the number of runs."""
         return math.prod(len(axis.points) for axis in self.axes())
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """The values of the swept fields, run by run."""
+        """Yield the values of the swept fields of each run."""
         axes = self.axes()
         names = [name for axis in axes for name in axis.fields]
         for chosen in product(*(axis.points for axis in axes)):
             yield dict(zip(names, (value for point in chosen for value in point), strict=True))
 
     def runs(self, base: Mapping[str, Any], points: Sequence[dict[str, Any]]) -> list[Run]:
-        """A run for each point. A combination that can't be is a run with its reason; a value that none can have, and
-        what is wrong in the base, are refused."""
-        runs = [self._run(base, point) for point in points]
-        allowed = {json.dumps(pair) for run in runs if not run.failure for pair in run.fields.items()}
-        for run in runs:
-            if run.failure and not (run.fields and allowed.issuperset(map(json.dumps, run.fields.items()))):
-                raise InputError(*run.failure.splitlines())
+        """Return a run for each point.
+
+        An impossible combination of values is a run with a reason. A value that occurs in no possible run raises an
+        InputError, and so does an invalid base.
+        """
+        runs, errors = [], {}
+        for index, point in enumerate(points):
+            raw = override(dict(base), point)
+            try:
+                specification = Specification.parse(_designed(raw, point) if self.kind == "design" else raw)
+                runs.append(Run(point, specification))
+            except InputError as error:
+                errors[index] = error
+                runs.append(Run(point, None, str(error)))
+        if errors:
+            possible = {json.dumps(pair) for run in runs if run.specification for pair in run.fields.items()}
+            for index, error in errors.items():
+                point = points[index]
+                if not point or not possible.issuperset(map(json.dumps, point.items())):
+                    raise error
         return runs
 
-    def _run(self, base: Mapping[str, Any], point: dict[str, Any]) -> Run:
-        raw = override(dict(base), point)
-        try:
-            return Run(point, Specification.parse(_designed(raw, point) if self.kind == "design" else raw))
-        except InputError as error:
-            return Run(point, None, str(error))
 
+def planned(
+    base: str | Path | Mapping[str, Any] | Specification, *, allow: Collection[str] = (), **given: Any
+) -> tuple[dict[str, Any], Sweep]:
+    """Return the plain data of the base without its table `sweep`, and the sweep: that table, replaced by `given`.
 
-def planned(base: str | Path | Mapping[str, Any] | Specification, **given: Any) -> tuple[dict[str, Any], Sweep]:
-    """Plain data of the base without its table `sweep`, and the sweep: that table, but for what is given."""
+    If the base is a file, its measures `module:function` must be in `allow`, because measuring runs their code.
+    """
     if isinstance(base, Specification):
         raw = base.to_dict()
     else:
         raw = dict(base) if isinstance(base, Mapping) else read_toml(base)
     table = raw.pop("sweep", {})
-    require(isinstance(table, dict), "sweep", table, "a table")
+    if not isinstance(table, dict):
+        raise InputError("sweep", table, "a table")
     given = {name: value for name, value in given.items() if value is not None}
     for name in {"over", "zip"} & given.keys() & table.keys():
-        given[name] = _named(table[name]) | _named(given[name])
-    return raw, Sweep(**table | given)
+        given[name] = _by_full_name(table[name]) | _by_full_name(given[name])
+    sweep = Sweep(**table | given)
+    if "measure" not in given and isinstance(base, str | Path):
+        for name in sweep.measure:
+            if ":" in name and name not in allow:
+                raise InputError("sweep.measure", name, f"after --allow {name}, because it runs code of that module")
+    return raw, sweep
 
 
 def parse_values(name: str, given: Any) -> Values:
-    """A list as it is; a text as the module describes; a single value as a list of one."""
+    """Return a list of values, or a range if a text describes one. A single value becomes a list."""
     if not isinstance(given, str):
         values = list(given) if isinstance(given, list | tuple | range | np.ndarray) else [given]
         values = [each.tolist() if isinstance(each, np.generic | np.ndarray) else each for each in values]
     elif ".." in given:
         return _range(name, given)
     else:
-        values = [value(item.strip()) for item in ITEM.findall(given)]
-    require(bool(values), name, given, "at least one value")
+        values = [_value(item.strip()) for item in ITEM.findall(given)]
+    if not values:
+        raise InputError(name, given, "at least one value")
     try:
         json.dumps(values, allow_nan=False)
     except (TypeError, ValueError):
-        raise InputError(f"{name}: {shown(given)}; allowed: finite numbers, texts, lists and tables of them") from None
+        raise InputError(name, given, "finite numbers, texts, lists and tables of them") from None
     return values
+
+
+def _value(text: str) -> Any:
+    """Read a value of a flag: TOML, or a number such as .5, or else text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, KeyError, RecursionError):  # not TOML, or nested too deeply
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _range(name: str, text: str) -> Range:
     ends, _, rest = text.partition(":")
     spacing, _, number = rest.partition(":")
-    low, high = (value(end.strip()) for end in ends.split("..", 1))
-    allowed = "FROM..TO, FROM..TO:linear:COUNT, with log, random or lograndom for linear, or FROM..TO:bisect"
-    numbers = all(isinstance(end, int | float) and math.isfinite(end) for end in (low, high))
-    counted = spacing in SPACINGS and spacing != "bisect"
-    require(numbers and (number.isdigit() if counted else not number), name, text, allowed)
-    require(counted or spacing in ("", "bisect"), name, text, allowed)
-    require(low < high or (low == high and not rest), name, text, f"a range that is not empty: {allowed}")
-    require(not spacing.startswith("log") or low > 0, name, text, "ends above 0 in a logarithmic range")
-    size = int(number or 2)
-    if not rest:
-        require(isinstance(low, int) and isinstance(high, int), name, text, "whole numbers, or FROM..TO:linear:COUNT")
-        spacing, size = "linear", high - low + 1
-    require(1 <= size <= LONGEST, name, text, f"from 1 to {LONGEST} values")
-    return Range(low, high, spacing, size)
+    low, high = (_value(end.strip()) for end in ends.split("..", 1))
+    allowed = "FROM..TO, or FROM..TO:linear:COUNT, with log, random or lograndom for linear"
+    are_numbers = all(isinstance(end, int | float) and math.isfinite(end) for end in (low, high))
+    if not are_numbers or (rest and (spacing not in SPACINGS or not number.isdigit())):
+        raise InputError(name, text, allowed)
+    if low > high or (low == high and rest):
+        raise InputError(name, text, f"a range that is not empty: {allowed}")
+    if spacing.startswith("log") and low <= 0:
+        raise InputError(name, text, "ends above 0 in a logarithmic range")
+    if not rest and not (isinstance(low, int) and isinstance(high, int)):
+        raise InputError(name, text, "whole numbers, or FROM..TO:linear:COUNT")
+    size = int(number) if rest else high - low + 1
+    if not 1 <= size <= MOST_POINTS:
+        raise InputError(name, text, f"from 1 to {MOST_POINTS} values")
+    return Range(low, high, spacing or "linear", size)
 
 
 def _points(name: str, values: Values) -> list[Any]:
     return values.points(name) if isinstance(values, Range) else values
 
 
-def _is(values: Values, spacing: str) -> bool:
-    return isinstance(values, Range) and values.spacing.endswith(spacing)
-
-
 def _designed(raw: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
-    """The specification of a design, from that of a training: without what it does not depend on.
+    """Return the specification of a design for that of a training, without the fields on which it does not depend.
 
-    The proxy loss knows the range of integrals, where the design has one.
+    The proxy loss knows the range of integrals, if the design has one.
     """
     network, training = (raw.get(name, {}) for name in ("network", "training"))
     if not isinstance(network, dict) or not isinstance(training, dict):
-        raise InputError(f"network, training: {shown([network, training])}; allowed: tables")
+        raise InputError("network, training", [network, training], "tables")
     activation = network.get("activation", "relu")
     name = activation.get("name") if isinstance(activation, dict) else activation
     own = {field: network[field] for field in OF_DESIGN if field in network}
-    bounded = name not in HOMOGENEOUS and network.get("leak", 1) == 1
-    proxy = {"loss": "proxy", "bounds": training.get("bounds", [])} if bounded else {}
-    if not bounded and "training.bounds" in point:
-        raise InputError(f"training.bounds: {shown(training['bounds'])}; allowed: none in a design of {shown(name)}")
+    is_bounded = name not in HOMOGENEOUS and network.get("leak", 1) == 1
+    proxy = {"loss": "proxy", "bounds": training.get("bounds", [])} if is_bounded else {}
+    if not is_bounded and "training.bounds" in point:
+        raise InputError("training.bounds", training["bounds"], f"none in a design of {describe_value(name)}")
     return raw | {
         "kind": "design",
         "network": own | {"weights": "lowrank", "precision": "float64"},

@@ -1,24 +1,25 @@
 """The table of a sweep: one row for each run, with the swept fields, the measures, its key, and why it failed."""
 
 import csv
-import importlib.util
 import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rni.core.atomic import write_atomically
-from rni.runs.specification import Specification
 
-AT_END = ("key", "failure")
+if TYPE_CHECKING:
+    from rni.runs.specification import Specification
+
+LAST_COLUMNS = ("key", "failure")
 
 
 class Row(NamedTuple):
-    """A run: its swept fields, what was measured, and where something could not be, why."""
+    """A run: its swept fields, its measures, and why it, or one of its measures, failed."""
 
     fields: dict[str, Any]
-    specification: Specification | None
+    specification: "Specification | None"
     values: dict[str, Any]
     failure: str | None
 
@@ -28,14 +29,24 @@ class Row(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether the run gave no value at all. An impossible combination, which never became a run, did not fail."""
+        """Whether the run has no measure at all. An impossible combination, which never became a run, did not fail."""
         measured = any(value is not None for value in self.values.values())
         return self.specification is not None and self.failure is not None and not measured
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows in the order of the sweep. fields: the swept ones; drawn: those of random values; notes: what was found."""
+    """The rows of a sweep, in its order.
+
+    Attributes
+    ----------
+    fields, drawn : tuple of str
+        The swept fields, and those of them with random values.
+    measured : tuple of str
+        The measures that were asked for.
+    notes : tuple of str
+        What the reader of the table should know, such as runs that different versions computed.
+    """
 
     fields: tuple[str, ...]
     measured: tuple[str, ...]
@@ -45,7 +56,7 @@ class Table:
 
     @property
     def measures(self) -> list[str]:
-        """The columns of measured values; at least one for each measure, where all runs failed too."""
+        """The columns of measures. Each measure has at least one, even if all runs failed."""
         found = dict.fromkeys(name for row in self.rows for name in row.values)
         for name in self.measured:
             if not any(column == name or column.startswith(f"{name}.") for column in found):
@@ -54,11 +65,11 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        return [*self.fields, *self.measures, *AT_END]
+        return [*self.fields, *self.measures, *LAST_COLUMNS]
 
     def __getitem__(self, name: str) -> list[Any]:
-        """A column; None where a row has no such value."""
-        if name in AT_END:
+        """Return a column. It has None in rows without such a value."""
+        if name in LAST_COLUMNS:
             return [getattr(row, name) for row in self.rows]
         return [(row.fields if name in self.fields else row.values).get(name) for row in self.rows]
 
@@ -66,11 +77,11 @@ class Table:
         return len(self.rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns of plain values, for `pandas.DataFrame` or `polars.DataFrame`: numbers, or texts."""
-        return {name: _alike(self[name]) for name in self.columns}
+        """Return the columns, for `pandas.DataFrame` or `polars.DataFrame`. A column has numbers, or it has texts."""
+        return {name: _of_one_type(self[name]) for name in self.columns}
 
     def to_csv(self) -> str:
-        """As text; lists and tables in JSON, nothing where there is no value."""
+        """Return the table as CSV. Lists and tables are written as JSON, and a missing value as an empty field."""
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(self.columns)
@@ -78,12 +89,9 @@ class Table:
         return lines.getvalue()
 
     def write(self, folder: Path) -> list[Path]:
-        """table.csv, and table.parquet where a library is there for it."""
+        """Write table.csv into a folder."""
         write_atomically(folder / "table.csv", self.to_csv().encode())
-        if (content := _parquet(self.to_dict())) is None:
-            return [folder / "table.csv"]
-        write_atomically(folder / "table.parquet", content)
-        return [folder / "table.csv", folder / "table.parquet"]
+        return [folder / "table.csv"]
 
 
 def _text(value: Any) -> str:
@@ -92,26 +100,12 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _alike(values: list[Any]) -> list[Any]:
-    """A column of one kind."""
-    there = [value for value in values if value is not None]
-    for kind in (bool, int, int | float):
-        if all(isinstance(value, kind) and isinstance(value, bool) == (kind is bool) for value in there):
-            return [float(value) if kind == int | float and value is not None else value for value in values]
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Convert a column to numbers of one type, or to texts if that is impossible."""
+    known = [value for value in values if value is not None]
+    types = {type(value) for value in known}
+    if types <= {bool} or types <= {int}:
+        return values
+    if types <= {int, float}:
+        return [None if value is None else float(value) for value in values]
     return [None if value is None else _text(value) for value in values]
-
-
-def _parquet(columns: dict[str, list[Any]]) -> bytes | None:
-    """By polars or pyarrow, whichever is installed: `pip install 'rni[tables]'`."""
-    buffer = io.BytesIO()
-    if importlib.util.find_spec("polars"):
-        import polars  # pyright: ignore[reportMissingImports]
-
-        polars.DataFrame(columns, strict=False).write_parquet(buffer)
-    elif importlib.util.find_spec("pyarrow"):
-        from pyarrow import parquet, table  # pyright: ignore[reportMissingImports]
-
-        parquet.write_table(table(columns), buffer)
-    else:
-        return None
-    return buffer.getvalue()

@@ -283,7 +283,7 @@ def _eigen(transition: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _largest_moment_error(
     system: LinearSystem, late: LinearSystem, decays: np.ndarray, scales: np.ndarray, units: np.ndarray
 ) -> float:
-    r"""Compute $\max_q |\mu_q - s\gamma^q|$ over the outputs, each in its unit. `late` is the system for late moments."""
+    r"""Compute $\max_q |\mu_q - s\gamma^q|$ of the outputs in their units. `late` is the system for late moments."""
     state, target = system.inputs, np.diag(scales * decays)
     largest = 0.0
 
@@ -353,7 +353,7 @@ def _modes(
 
 
 def _simple_weights(system: LinearSystem, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    r"""Compute $\lambda g = C\, r\, l^* B / (l^* r)$ of an eigenvalue that is alone in its group, without inverting P."""
+    r"""Compute $\lambda g = C\, r\, l^* B / (l^* r)$ of an eigenvalue that is alone in its group, without $P^{-1}$."""
     return np.outer(system.outputs @ right, left.conj() @ system.inputs) / (left.conj() @ right)
 
 

@@ -8,17 +8,17 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+from test_store import networks
 from told import there
 
 from rni import InputError, Specification
 from rni.papers.figure import Profile
 from rni.papers.reproduce import chosen_figures, reproduce
-from rni.runs.engine import cluster, compute_all, local
-from rni.runs.progress import statuses
+from rni.runs.engine import ClusterLost, cluster, compute_all, local
 from rni.runs.store import Store
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rni[cluster]'")
@@ -28,8 +28,18 @@ RUNS = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 1000}}) f
 WILD = Specification.parse(RAW | {"training": {"steps": 40, "learning_rate": 50.0}})
 
 
-def contents(root):
-    return {path.name: path.read_bytes() for path in Path(root).glob("??/*")}
+def at_work(root, count):
+    """Wait until so many runs are computed at once: their locks are there."""
+    return until(lambda: len(found := list(Path(root).glob("??/*.lock"))) >= count and found)
+
+
+def worker_of(lock, pids):
+    """The process that has the file of a lock open."""
+    for pid in pids:
+        with suppress(OSError):
+            if any(os.path.realpath(descriptor) == str(lock) for descriptor in Path(f"/proc/{pid}/fd").iterdir()):
+                return pid
+    return None
 
 
 def until(condition):
@@ -67,15 +77,18 @@ def scheduler(tmp_path, processes, request):
         yield json.loads(found.read_text(encoding="utf-8"))["address"]
 
 
-def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(scheduler, tmp_path):
+def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(scheduler, processes, tmp_path):
+    pids = [process.pid for process in processes[1:]]
     root, here = tmp_path / "runs", Store(tmp_path / "here")
     for each in RUNS:
         here.compute(each)
 
     def kill_one_of_two():
-        running = until(lambda: [found for found in [statuses(root)] if len({s.worker for s in found}) == 2])[0]
-        killed.append(running[0])
-        os.kill(int(running[0].worker.rpartition("-")[2]), signal.SIGKILL)
+        pid, lock = until(
+            lambda: next(((pid, lock) for lock in at_work(root, 2) if (pid := worker_of(lock, pids))), None)
+        )
+        killed.append(lock.stem)
+        os.kill(pid, signal.SIGKILL)
 
     killed = []
     with cluster(scheduler) as executor:
@@ -86,23 +99,22 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(schedu
         killer.join()
         assert executor.submit(abs, -1).result() == 1
         until(lambda: len(executor._client.scheduler_info()["workers"]) == 1)
-    assert killed[0].key in outcomes
-    assert there(outcomes.pop(WILD.key()).reason).startswith("training diverged")
+    assert killed[0] in outcomes
+    assert there(outcomes.pop(WILD.key()).reason)
     assert [outcome.reason for outcome in outcomes.values()] == [None] * len(RUNS)
-    assert contents(root) == contents(here.root)
+    assert networks(root) == networks(here.root)
 
 
 @pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_scheduler_that_dies_in_the_middle_is_one_line_and_not_an_endless_wait(scheduler, processes, tmp_path):
     def kill_the_scheduler():
-        until(lambda: statuses(tmp_path / "runs"))
+        at_work(tmp_path / "runs", 1)
         processes[0].kill()
 
     killer = threading.Thread(target=kill_the_scheduler)
     killer.start()
     long = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 10**8}}) for seed in range(3)]
-    gone = "scheduler: gone in the middle, finished runs are kept; allowed: the same command"
-    with pytest.raises(InputError, match=gone), cluster(scheduler) as executor:
+    with pytest.raises(ClusterLost), cluster(scheduler) as executor:
         compute_all(long, tmp_path / "runs", executor)
     killer.join()
 
@@ -120,17 +132,18 @@ def test_a_reproduction_on_a_cluster_has_the_same_claims_as_one_on_this_machine(
 @pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_worker_without_the_package_is_one_line_before_any_work(scheduler, monkeypatch):
     monkeypatch.setattr("rni.runs.engine.__name__", "rni_that_is_not_there")
-    with pytest.raises(InputError, match="a worker says: No module named 'rni_that_is_not_there'; allowed: workers"):
+    with pytest.raises(InputError, match="rni_that_is_not_there"):
         cluster(scheduler)
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):
     from distributed import Client
 
-    monkeypatch.setattr("rni.runs.engine.REACHED_WITHIN", 0.5)
+    monkeypatch.setattr("rni.runs.engine.CONNECT_TIMEOUT", 0.5)
     for address in ("tcp://127.0.0.1:1", "nonsense", "tcp://"):
-        with pytest.raises(InputError, match="; allowed: the address of a running Dask scheduler") as caught:
+        with pytest.raises(InputError) as caught:
             cluster(address)
+        assert (caught.value.field, caught.value.value) == ("scheduler", address)
         assert "\n" not in str(caught.value)
         # one that is left half made ends when it is collected: while the next one starts, both would wait forever
         assert all(each.status in ("closed", "newly-created") for each in gc.get_objects() if type(each) is Client)

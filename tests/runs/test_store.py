@@ -1,11 +1,12 @@
-"""The store keeps what is finished, computes a run once, and never uses what is damaged."""
+"""The store keeps finished results, computes each run once, and never uses a damaged file."""
 
 import errno
+import json
 import os
 import random
 import signal
-import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from itertools import islice
 from multiprocessing import get_context
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from told import there
 
 from rni import Diverged, InputError, Specification
-from rni.core.atomic import me
-from rni.runs.store import Store, locked
+from rni.core.atomic import process_tag
+from rni.runs import store as module
+from rni.runs.store import Busy, Store, locked
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}
 
@@ -25,8 +28,17 @@ def specification(seed=0, **training):
     return Specification.parse(RAW | {"seed": seed, "training": RAW["training"] | training})
 
 
-def contents(root):
-    return {path.name: path.read_bytes() for path in Path(root).glob("??/*")}
+def networks(root):
+    """Each network's bytes, by key."""
+    return {path.parent.name: path.read_bytes() for path in Path(root).glob("??/*/network.safetensors")}
+
+
+def files(root):
+    return sorted(str(path.relative_to(root)) for path in Path(root).rglob("*") if path.is_file())
+
+
+def folder(store, seed=0):
+    return store.path(specification(seed).key()).parent
 
 
 class Steps(list):
@@ -51,13 +63,25 @@ def test_a_finished_run_is_read_back_and_not_computed_again(store):
     assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
 
 
-def test_the_store_is_in_the_cache_folder_unless_told_otherwise(monkeypatch, tmp_path):
+def test_the_store_is_in_the_cache_folder_by_default(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert Store().root.name == "runs"
     assert sys.platform != "linux" or Store().root == tmp_path / "rni" / "runs"
 
 
-def truncated(path):
+def test_the_header_records_what_computed_the_run(store):
+    store.compute(specification())
+    (entry,) = store.entries()
+    assert entry.specification == specification().to_dict()
+    assert entry.label == specification().label()
+    assert set(entry.origin) == {"rni", "torch", "numpy", "python", "processor"}
+    assert entry.origin["torch"] == torch.__version__
+    assert os.uname().machine in entry.origin["processor"]
+    assert entry.size == store.path(entry.key).stat().st_size
+    assert abs(entry.finished - time.time()) < 60
+
+
+def truncate(path):
     path.write_bytes(path.read_bytes()[:-7])
 
 
@@ -65,60 +89,65 @@ def empty(path):
     path.write_bytes(b"")
 
 
-def flipped(place):
-    def flip(path):
+def flip(position):
+    def flipped(path):
         content = bytearray(path.read_bytes())
-        content[place] ^= 4
+        content[position] ^= 4
         path.write_bytes(content)
 
-    return flip
+    return flipped
 
 
-def of_another_run(path):
-    other = Store(path.parents[1] / "other")
+def from_another_run(path):
+    other = Store(path.parents[2] / "other")
     other.compute(specification(1))
-    source = other.path(specification(1).key())
-    for suffix in (".safetensors", ".sha256"):
-        path.with_suffix(suffix).write_bytes(source.with_suffix(suffix).read_bytes())
+    for name in ("network.safetensors", "header"):
+        (path.parent / name).write_bytes((folder(other, 1) / name).read_bytes())
 
 
-def without_checksum(path):
-    path.with_suffix(".sha256").unlink()
+DAMAGES = [truncate, empty, flip(3), flip(60), flip(-100), Path.unlink]
 
 
-@pytest.mark.parametrize(
-    ("damage", "why"),
-    [
-        (truncated, "differs from its checksum"),
-        (empty, "differs from its checksum"),
-        (flipped(3), "differs from its checksum"),
-        (flipped(60), "differs from its checksum"),
-        (flipped(-100), "differs from its checksum"),
-        (of_another_run, "another specification's run"),
-        (without_checksum, "no checksum"),
-    ],
-)
-def test_a_damaged_entry_is_reported_and_computed_again_to_the_same_bytes(store, caplog, damage, why):
+@pytest.mark.parametrize("name", ["network.safetensors", "header"])
+@pytest.mark.parametrize("damage", [*DAMAGES, from_another_run])
+def test_a_damaged_entry_is_reported_and_computed_again_to_the_same_bytes(store, caplog, name, damage):
     store.compute(specification())
-    path, whole = store.path(specification().key()), contents(store.root)
+    store.keep(specification().key(), {"loss": 1.0})
+    path, whole = folder(store) / name, networks(store.root)
     damage(path)
     assert store.get(specification()) is None
     assert len(caplog.messages) == 1
-    assert str(path) in caplog.messages[0]
-    assert why in caplog.messages[0]
-    assert "\n" not in caplog.messages[0]
+    assert str(path.parent) in caplog.messages[0]
     steps = Steps()
     store.compute(specification(), [steps])
     assert steps == list(range(40))
-    assert contents(store.root) == whole
+    assert networks(store.root) == whole
+    assert store.measured(specification().key()) == {}, "measured of the network that was damaged"
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, *(flip(position) for position in range(66, 120, 6)), flip(2)])
+def test_a_damaged_file_of_measures_is_reported_and_not_used(store, caplog, damage):
+    store.keep("abcd", {"error": 0.0063, "ratio": 1.0, "verdict": "integrates"})
+    assert store.measured("abcd")["error"] == 0.0063
+    (path,) = store.root.glob("??/*.measures")
+    damage(path)
+    assert store.measured("abcd") == {}
+    assert str(path) in caplog.text
+
+
+def test_measures_of_another_version_are_not_used(store, monkeypatch):
+    store.keep("abcd", {"error": 0.1})
+    monkeypatch.setattr(module, "MEASURES", module.MEASURES + 1)
+    assert store.measured("abcd") == {}
 
 
 def test_a_diverged_run_raises_and_leaves_nothing(store):
     wild = specification(learning_rate=50.0)
     for _ in range(2):
-        with pytest.raises(Diverged, match="step 1:"):
+        with pytest.raises(Diverged) as caught:
             store.compute(wild)
-    assert contents(store.root) == {}
+        assert caught.value.step == 1
+    assert files(store.root) == []
 
 
 def test_a_network_that_could_not_be_read_back_is_not_stored(store, monkeypatch):
@@ -131,13 +160,14 @@ def test_a_network_that_could_not_be_read_back_is_not_stored(store, monkeypatch)
 
     original = execution.run
     monkeypatch.setattr(execution, "run", spoiled)
-    with pytest.raises(InputError, match="NaN"):
+    with pytest.raises(InputError):
         store.compute(specification())
-    assert contents(store.root) == {}
+    assert networks(store.root) == {}
+    assert not list(store.root.rglob("*.part"))
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_goes_on_where_it_was_to_the_same_bytes(store, tmp_path, how):
+def test_an_interrupted_run_resumes_to_the_same_bytes(store, tmp_path, how):
     undisturbed = Store(tmp_path / "undisturbed")
     undisturbed.compute(specification())
 
@@ -152,11 +182,11 @@ def test_an_interrupted_run_goes_on_where_it_was_to_the_same_bytes(store, tmp_pa
     steps = Steps()
     store.compute(specification(), [steps])
     assert steps == list(range(21, 40))
-    assert contents(store.root) == contents(undisturbed.root)
+    assert networks(store.root) == networks(undisturbed.root)
 
 
-def test_a_damaged_checkpoint_is_reported_and_the_run_begins_afresh(store, caplog):
-    checkpoint = store.path(specification().key()).with_suffix(".checkpoint")
+def test_a_damaged_checkpoint_is_reported_and_the_run_starts_afresh(store, caplog):
+    checkpoint = folder(store).with_suffix(".checkpoint")
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"half")
     steps = Steps()
@@ -168,90 +198,179 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_begins_afresh(store, caplo
 
 @pytest.fixture
 def dead():
-    """HOST-PID-THREAD of a process that is no more."""
-    finished = subprocess.Popen([sys.executable, "-c", ""])
-    finished.wait()
-    return f"{me().rsplit('-', 2)[0]}-{finished.pid}-1"
+    """The tag of a process that has ended."""
+    namespace = process_tag().split("-")[0]
+    process = os.fork()
+    if process == 0:
+        os._exit(0)
+    os.waitpid(process, 0)
+    return f"{namespace}-{process}-1"
 
 
-def test_what_a_process_killed_while_writing_left_behind_is_cleared_away(store, dead):
-    path = store.path(specification().key())
-    path.parent.mkdir(parents=True)
-    for name in (f".{path.name}", f"..{path.name}.{dead}.part", f".{path.stem}.checkpoint"):
-        path.with_name(f"{name}.{dead}.part").write_bytes(b"half")
+def test_temporary_files_of_a_killed_process_are_removed(store, dead):
+    place = folder(store).parent
+    unfinished = place / f".{folder(store).name}.{dead}.part"
+    unfinished.mkdir(parents=True)
+    (unfinished / "network.safetensors").write_bytes(b"half")
+    (place / f".{folder(store).name}.checkpoint.{dead}.part").write_bytes(b"half")
     store.compute(specification())
-    assert set(contents(store.root)) == {path.name, f"{path.stem}.sha256"}
+    assert {path.name for path in place.iterdir()} == {folder(store).name}
 
 
-def test_what_a_process_killed_just_after_it_stored_the_run_left_behind_is_cleared_away(store, dead):
+def test_files_of_a_process_that_was_killed_after_it_had_stored_the_run_are_removed(store, dead):
     store.compute(specification())
-    whole, path = contents(store.root), store.path(specification().key())
-    path.with_suffix(".checkpoint").write_bytes(b"old")
-    path.with_suffix(".lock").touch()
-    path.with_name(f".{path.stem}.checkpoint.{dead}.part").write_bytes(b"half")
+    whole = files(store.root)
+    folder(store).with_suffix(".checkpoint").write_bytes(b"old")
+    folder(store).with_suffix(".lock").touch()
+    (folder(store).parent / f".x.checkpoint.{dead}.part").write_bytes(b"half")
     store.compute(specification())
-    assert contents(store.root) == whole
+    assert files(store.root) == whole
 
 
-def test_a_store_that_is_a_file_or_below_one_is_refused_in_a_line(tmp_path):
+def test_a_store_that_is_a_file_or_below_one_is_refused(tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "runs"):
-        with pytest.raises(InputError, match="file: not a folder; allowed: a folder") as caught:
+        with pytest.raises(InputError) as caught:
             Store(place)
-        assert "\n" not in str(caught.value)
+        assert caught.value.field == str(tmp_path / "file")
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_where_the_file_system_has_no_locks_a_run_is_computed_without_one(store, monkeypatch, caplog, number):
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EIO, errno.EBADF])
+def test_without_locks_a_run_is_computed_and_a_message_names_the_file(store, monkeypatch, caplog, number):
     def flock(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("rni.runs.store.fcntl.flock", flock)
+    monkeypatch.setattr("fcntl.flock", flock)
     assert store.compute(specification()).losses
-    assert caplog.messages == [f"locks: {os.strerror(number)}; a run that two processes want at once is computed twice"]
-    monkeypatch.setattr("rni.runs.store.fcntl", None)
-    assert store.compute(specification(1)).losses
+    assert str(folder(store).with_suffix(".lock")) in caplog.text
+    assert networks(store.root)
 
 
-def test_entries_are_the_newest_first_and_name_what_they_are(store):
+def test_the_first_of_two_finished_results_stays(store, monkeypatch):
+    """Without locks two processes compute the same run. Here they get different bits."""
+
+    def also_computed_elsewhere(step, loss, net):
+        if step == 20:
+            other.compute(specification())
+            monkeypatch.setattr(other, "root", None)
+
+    @contextmanager
+    def no_lock(path, *, wait=True):
+        yield lambda: None
+
+    monkeypatch.setattr(module, "locked", no_lock)
+    other = Store(store.root)
+    of_other = []
+    original = module._write
+    monkeypatch.setattr(module, "_write", lambda *parts: (original(*parts), of_other.append(networks(store.root)))[0])
+
+    def differ(step, loss, net):
+        also_computed_elsewhere(step, loss, net)
+        net.decoders.data += 1e-3
+
+    result = store.compute(specification(), [differ])
+    assert len(of_other) == 2
+    assert of_other[0] == of_other[1] == networks(store.root)
+    assert torch.equal(result.network.decoders, there(store.get(specification())).network.decoders)
+    assert not list(store.root.rglob("*.part"))
+
+
+def test_others_wait_for_a_holder_that_works_but_not_for_one_that_is_stopped(tmp_path, monkeypatch, caplog):
+    """A holder changes the time of the lock file now and then. Its clock may differ by years."""
+    monkeypatch.setattr(module, "STOPPED", 1.5)
+    ours, theirs = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=hold, args=(tmp_path / "a.lock", theirs))
+    process.start()
+    try:
+        ours.recv()
+        with pytest.raises(Busy), locked(tmp_path / "a.lock", wait=False):
+            pass
+        started = time.monotonic()
+        os.utime(tmp_path / "a.lock", (0, 0))
+        with locked(tmp_path / "a.lock"):
+            waited = time.monotonic() - started
+        assert waited > 4, "the holder worked for 4 s before it stopped"
+        assert waited < 20
+        assert str(tmp_path / "a.lock") in caplog.text
+    finally:
+        process.kill()
+        process.join()
+    caplog.clear()
+    with locked(tmp_path / "a.lock", wait=False):
+        pass
+    assert not caplog.messages
+
+
+def hold(path, connection):
+    """Hold a lock, work for four seconds, and do nothing after that."""
+    module.BEAT = 0.2
+    with locked(path) as beat:
+        connection.send("held")
+        started = time.monotonic()
+        while time.monotonic() - started < 4:
+            beat()
+            time.sleep(0.05)
+        time.sleep(1000)
+
+
+def test_entries_are_the_newest_first_and_a_damaged_one_is_named(store):
     for seed in (0, 1):
         store.compute(specification(seed))
-        os.utime(store.path(specification(seed).key()), (seed, seed))
     entries = store.entries()
-    assert [entry.specification for entry in entries] == [specification(1).to_dict(), specification(0).to_dict()]
-    assert entries[0].label == "relu n=60, decays 0.9 0.8, T=3 batch sgd 40 steps, seed 1"
-    assert entries[0].size == entries[0].path.stat().st_size
-    empty(entries[0].path)
-    assert store.entries()[0].label.startswith("unreadable: ")
+    assert [entry.specification["seed"] for entry in entries] == [1, 0]
+    empty(entries[0].path / "header")
+    damaged = store.entries()[-1]
+    assert (damaged.key, damaged.specification, damaged.origin) == (entries[0].key, {}, {})
+    assert "header" in damaged.label
+    store.remove(damaged.key)
+    assert len(store.entries()) == 1
 
 
 def test_one_run_is_removed_by_the_beginning_of_its_key(store):
     for seed in range(40):
         store.compute(specification(seed, steps=0))
-    with pytest.raises(InputError, match=r"begins \d+ runs; allowed"):
-        next(store.remove(digit) for digit in "0123456789abcdef" if len([*store.root.glob(f"{digit}?/*")]) > 2)
-    with pytest.raises(InputError, match="no such run"):
-        store.remove("xyz")
+    keys = [entry.key for entry in store.entries()]
+    ambiguous = next(digit for digit in "0123456789abcdef" if sum(key[0] == digit for key in keys) > 1)
+    for wrong in (ambiguous, "xyz", "", "*"):
+        with pytest.raises(InputError) as caught:
+            store.remove(wrong)
+        assert caught.value.field == "key"
     key = specification(7, steps=0).key()
     assert store.remove(key[:16]).key == key
     assert store.get(specification(7, steps=0)) is None
     assert len(store.entries()) == 39
 
 
-def test_a_run_is_not_removed_while_somebody_computes_it(store):
+def test_a_run_is_not_removed_while_another_process_computes_it(store):
     store.compute(specification())
-    key = specification().key()
-    with locked(store.path(key).with_suffix(".lock")), pytest.raises(InputError, match="computed at this moment"):
-        store.remove(key)
+    with locked(folder(store).with_suffix(".lock")), pytest.raises(InputError) as caught:
+        store.remove(specification().key())
+    assert caught.value.field == "key"
     assert store.get(specification()) is not None
 
 
-PROCESSES = get_context("forkserver")  # each begins with torch imported
+def test_ten_thousand_runs_are_listed_in_less_than_a_second(store, monkeypatch):
+    """In processor time, which other work on the machine changes little."""
+    store.compute(specification())
+    header = json.loads((folder(store) / "header").read_text().splitlines()[1])
+    for number in range(10_000):
+        key = f"{number * 7919 % 256:02x}{number:030x}"
+        (store.root / key[:2] / key).mkdir(parents=True)
+        module._write_checked(store.root / key[:2] / key / "header", header)
+    from rni.cli.runs import list_runs
+
+    monkeypatch.setattr("builtins.print", lambda *_: None)
+    started = time.process_time()
+    list_runs(store.root)
+    assert time.process_time() - started < 1.0
+
+
+PROCESSES = get_context("forkserver")  # each process starts with torch imported
 PROCESSES.set_forkserver_preload(["rni.runs.store", "rni.runs.execution"])
 
 
 def work(root, steps, seeds, line, together):
-    """Compute some runs one after the other, and tell of each step."""
+    """Compute some runs one after the other, and report each step."""
     together.wait()
     for seed in seeds:
         computed = []
@@ -266,8 +385,8 @@ def work(root, steps, seeds, line, together):
 
 @contextmanager
 def started(root, steps, *seeds, together=None):
-    """A process that does, and the end of the line."""
-    together = together or PROCESSES.Barrier(1)  # gone with the last name for it, if need be before it is seen
+    """A process that works, and the end of its line."""
+    together = together or PROCESSES.Barrier(1)  # must not be collected before the process has it
     ours, theirs = PROCESSES.Pipe(duplex=False)
     process = PROCESSES.Process(target=work, args=(root, steps, seeds, theirs, together))
     process.start()
@@ -279,8 +398,8 @@ def started(root, steps, *seeds, together=None):
         process.join()
 
 
-def said(line):
-    """What comes until the process ends."""
+def received(line):
+    """Yield what comes until the process ends."""
     with suppress(EOFError):
         while True:
             yield line.recv()
@@ -289,13 +408,13 @@ def said(line):
 def test_two_processes_that_want_the_same_run_compute_it_once(store):
     options = {"together": PROCESSES.Barrier(2)}
     with started(store.root, 1000, 0, **options) as (_, one), started(store.root, 1000, 0, **options) as (_, two):
-        outputs = [[*said(line)][-1] for line in (one, two)]
+        outputs = [[*received(line)][-1] for line in (one, two)]
     assert sorted(outputs) == [("finished", 0, 0), ("finished", 0, 1000)]
     assert not list(store.root.glob("??/*.lock"))
 
 
 def test_a_lock_is_exclusive_however_often_its_file_is_removed(tmp_path):
-    """Threads count as processes here: each opens the lock's file for itself."""
+    """Threads count as processes here, because each opens the file of the lock itself."""
     from concurrent.futures import ThreadPoolExecutor
 
     inside, most = [], []
@@ -308,7 +427,7 @@ def test_a_lock_is_exclusive_however_often_its_file_is_removed(tmp_path):
             inside.pop()
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(enter, range(200)))
+        list(pool.map(enter, range(100)))
     assert max(most) == 1
 
 
@@ -322,7 +441,7 @@ def test_killed_at_random_moments_and_started_again_nothing_finished_is_lost(sto
     finished, codes = {}, []
     for attempt in range(5):
         with started(store.root, steps, *seeds) as (process, line):
-            heard = said(line)
+            heard = received(line)
             read = []
             if attempt < 3:
                 read = [*islice(heard, moments.randrange(10, 2 * steps))]
@@ -331,14 +450,14 @@ def test_killed_at_random_moments_and_started_again_nothing_finished_is_lost(sto
             process.join()
         codes.append(process.exitcode)
         assert not [seed for seed, count in done if count and seed in finished], "computed twice"
-        finished |= {seed: path.stat().st_mtime_ns for seed, _ in done for path in [path_of(store, seed, steps)]}
-        assert all(path_of(store, seed, steps).stat().st_mtime_ns == when for seed, when in finished.items())
+        finished |= {seed: modified(store, seed, steps) for seed, _ in done}
+        assert all(modified(store, seed, steps) == when for seed, when in finished.items())
     assert codes[-1] == 0
-    assert contents(store.root) == contents(undisturbed.root)
+    assert networks(store.root) == networks(undisturbed.root)
 
 
-def path_of(store, seed, steps):
-    return store.path(specification(seed, steps=steps).key())
+def modified(store, seed, steps):
+    return store.path(specification(seed, steps=steps).key()).stat().st_mtime_ns
 
 
 def test_a_run_on_a_loss_without_sequences_has_a_label():

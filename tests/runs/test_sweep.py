@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,14 +20,11 @@ import rni
 from rni import InputError, Specification
 from rni.activations import Sigmoid
 from rni.cli import app
-from rni.runs import engine, store
-from rni.runs.condition import conditions
+from rni.runs import engine, numerics
 from rni.runs.engine import compute_all
 from rni.runs.measures import Measuring
-from rni.runs.progress import sparkline
 from rni.runs.store import Store
 from rni.runs.sweep import Sweep, planned
-from rni.runs.tensorboard import TensorBoard
 
 BASE = {"task": {"decays": [0.9]}, "network": {"neurons": 12}, "training": {"steps": 5}}
 ROOT = Path(__file__).parents[2]
@@ -49,7 +47,8 @@ def mine(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "mine", raising=False)
 
     def write(text):
-        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+        (tmp_path / "mine.py").write_text(text)
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
         sys.modules.pop("mine", None)
         importlib.invalidate_caches()
 
@@ -118,46 +117,41 @@ def test_a_field_within_a_part_can_be_swept():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "field", "word"),
     [
-        ({"over": {"nurons": [3]}}, "over.nurons: no such field; allowed: seed, "),
-        ({"over": {"seed": "5..1"}}, "over.seed: '5..1'; allowed: a range that is not empty"),
-        ({"over": {"seed": ""}}, "over.seed: ''; allowed: at least one value"),
-        ({"over": {"seed": []}}, "over.seed: []; allowed: at least one value"),
-        ({"over": {"seed": "0.5..3"}}, "over.seed: '0.5..3'; allowed: whole numbers, or FROM..TO:linear:COUNT"),
-        ({"over": {"seed": "0..99999999999"}}, "over.seed: '0..99999999999'; allowed: from 1 to 1000000 values"),
-        ({"over": {"learning_rate": "0..1:log:3"}}, "over.training.learning_rate: '0..1:log:3'; allowed: ends above 0"),
-        ({"over": {"learning_rate": "1..2:even:3"}}, "over.training.learning_rate: '1..2:even:3'; allowed: FROM..TO"),
-        ({"over": {"neurons": [3], "network.neurons": [4]}}, "over.network.neurons: [4]; allowed: each field once"),
-        ({"zip": {"seed": [1, 2], "neurons": [3]}}, "zip: {'network.neurons': 1, 'seed': 2}; allowed: as many values"),
-        ({"zip": {"neurons": "2..9:bisect"}}, "zip.network.neurons: 'bisect'; allowed: lists and ranges"),
-        ({"over": {"neurons": [object]}}, "over.network.neurons: [<class 'object'>]; allowed: finite numbers, texts"),
-        ({"over": {"learning_rate": [float("nan")]}}, "over.training.learning_rate: [nan]; allowed: finite numbers"),
-        ({"until": "error < 1"}, "until: 'error < 1'; allowed: with one field, FROM..TO:bisect"),
-        ({"over": {"neurons": "2..9:bisect"}}, "until: None; allowed: with one field, FROM..TO:bisect"),
-        ({"over": {"neurons": "2..9:bisect"}, "until": "error"}, "condition: 'error'; allowed: NAME COMPARISON VALUE"),
-        ({"over": {"steps": [3]}, "kind": "design"}, "training.steps: 'no effect on a design'; allowed: seed, task"),
-        (
-            {"over": {"bounds": [[3.0]]}, "kind": "design"},
-            "training.bounds: [3.0]; allowed: none in a design of 'relu'",
-        ),
-        ({"over": {"seed": [0]}, "x": "neurons"}, "x: 'network.neurons'; allowed: a swept field: seed"),
-        ({"y": "los"}, "y: 'los'; allowed: of what is measured: error, ratio"),
-        ({"over": {"neurons": [-3, 10]}}, "network.neurons: -3; allowed: 2 or more"),
-        ({"measure": "los"}, "measure: 'los'; allowed: loss, steps, "),
-        ({"measure": "steps@few"}, "measure: 'steps@few'; allowed: loss, steps, "),
-        (
-            {"measure": "nowhere:function"},
-            "measure: 'nowhere:function' (ModuleNotFoundError: No module named 'nowhere')",
-        ),
-        ({"measure": "math:pi"}, "measure: 'math:pi', a float; allowed: a function"),
-        ({"over": {"seed": "0..999", "neurons": "2..1001"}}, "sweep: 1000000 runs; allowed: up to 20000, or more with"),
+        ({"over": {"nurons": [3]}}, "nurons", "neurons"),
+        ({"over": {"seed": "5..1"}}, "over.seed", "FROM..TO"),
+        ({"over": {"seed": ""}}, "over.seed", "at least one"),
+        ({"over": {"seed": []}}, "over.seed", "at least one"),
+        ({"over": {"seed": "0.5..3"}}, "over.seed", "whole numbers"),
+        ({"over": {"seed": "0..99999999999"}}, "over.seed", "1000000"),
+        ({"over": {"learning_rate": "0..1:log:3"}}, "over.training.learning_rate", "above 0"),
+        ({"over": {"learning_rate": "1..2:even:3"}}, "over.training.learning_rate", "FROM..TO"),
+        ({"over": {"neurons": "2..9:bisect"}}, "over.network.neurons", "FROM..TO"),
+        ({"over": {"neurons": [3], "network.neurons": [4]}}, "over.network.neurons", "once"),
+        ({"over": {"seed": [1]}, "zip": {"seed": [2]}}, "zip.seed", "once"),
+        ({"zip": {"seed": [1, 2], "neurons": [3]}}, "zip", "as many"),
+        ({"over": {"neurons": "2..9:random:3", "seed": "2..9:random:4"}}, "over", "as many"),
+        ({"over": {"neurons": [object]}}, "over.network.neurons", "finite numbers"),
+        ({"over": {"learning_rate": [float("nan")]}}, "over.training.learning_rate", "finite numbers"),
+        ({"over": {"steps": [3]}, "kind": "design"}, "training.steps", "seed, task"),
+        ({"over": {"bounds": [[3.0]]}, "kind": "design"}, "training.bounds", "none"),
+        ({"over": {"seed": [0]}, "x": "neurons"}, "x", "seed"),
+        ({"y": "los"}, "y", "error, ratio"),
+        ({"over": {"neurons": [-3, 10]}}, "network.neurons", "2 or more"),
+        ({"measure": "los"}, "measure", "loss, steps"),
+        ({"measure": "steps@few"}, "measure", "loss, steps"),
+        ({"measure": "nowhere:function"}, "measure", "module:name"),
+        ({"measure": "math:pi"}, "measure", "a function"),
+        ({"over": {"seed": "0..999", "neurons": "2..1001"}}, "sweep", "20000"),
     ],
 )
-def test_what_is_wrong_is_one_line_before_any_run(sweep, tmp_path, given, message):
+def test_an_invalid_sweep_is_one_line_before_any_run(sweep, tmp_path, given, field, word):
     with pytest.raises(InputError) as caught:
         sweep(**{"measure": ("error", "ratio")} | given)
-    assert str(caught.value).startswith(message)
+    first, _, allowed = str(caught.value).partition("; allowed: ")
+    assert field in (caught.value.field or first)
+    assert word in (caught.value.allowed or allowed)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "runs").exists()
 
@@ -172,9 +166,7 @@ def test_the_table_has_a_row_for_each_run_and_diverged_ones_say_why(sweep, tmp_p
         run = rni.run(Specification.parse(BASE | {"seed": seed, "training": {"steps": 5, "learning_rate": 0.01}}))
         assert float(row["loss"]) == run.losses[-1]
         assert (row["steps"], row["key"], row["failure"]) == ("5", run.specification.key(), "")
-    for row in rows[2:]:
-        assert row["failure"].startswith("training diverged at step ")
-        assert row["loss"] == ""
+    assert all(row["failure"] and row["loss"] == "" for row in rows[2:])
     assert table["loss"][2:] == [None, None]
     assert there(Store(tmp_path / "runs").show(rows[0]["key"]).specification)["seed"] == 0
 
@@ -182,7 +174,7 @@ def test_the_table_has_a_row_for_each_run_and_diverged_ones_say_why(sweep, tmp_p
 def test_a_sweep_begun_again_computes_and_measures_nothing(sweep, monkeypatch):
     again = {"over": {"learning_rate": [0.01, 1000.0]}, "measure": "loss,seconds,error,certificate,steps@0.1"}
     table = sweep(**again)
-    assert table.rows[0].failure.startswith("certificate: network: W of rank ")
+    assert table.rows[0].failure.startswith("certificate: ")
     assert table.rows[0].values["seconds"] > 0
     monkeypatch.setattr("rni.runs.sweeping.compute_all", None)
     assert sweep(**again).to_csv() == table.to_csv()
@@ -190,9 +182,10 @@ def test_a_sweep_begun_again_computes_and_measures_nothing(sweep, monkeypatch):
 
 def test_other_measures_of_the_same_runs_are_added_to_what_is_known(sweep, tmp_path, monkeypatch):
     sweep({"seed": [0]}, measure="error")
-    monkeypatch.setattr("rni.runs.execution.run", None)
-    monkeypatch.setattr("rni.runs.measures.analyze", None)
-    table = sweep({"seed": [0]}, measure="steps,error,ratio,fitted_decays,errors,verdict")
+    with monkeypatch.context() as patch:
+        patch.setattr("rni.runs.execution.run", None)
+        patch.setattr("rni.analysis.analyze", None)
+        table = sweep({"seed": [0]}, measure="steps,error,ratio,fitted_decays,errors,verdict")
     assert {"steps", "error", "ratio", "fitted_decays.1", "errors.bursts.2000.1", "verdict"} <= set(table.columns)
     analysis = rni.analyze(there(Store(tmp_path / "runs").get(table.rows[0].specification)).network)
     assert table["ratio"] == [pytest.approx(analysis.ratio)]
@@ -226,10 +219,9 @@ def test_a_function_that_raises_is_the_reason_in_its_rows_and_nothing_else_is_lo
     table = sweep({"neurons": [12, 14]}, measure="mine:picky,loss,mine:odd")
     assert table["mine:picky"] == [None, 0.5]
     assert None not in table["loss"]
-    assert table.rows[0].failure.startswith(
-        "mine:picky: ZeroDivisionError: division by zero; mine:odd: returned object"
-    )
-    assert table.rows[1].failure == "mine:odd: returned object; allowed: a number, or a dict of numbers"
+    assert all(word in table.rows[0].failure for word in ("mine:picky", "ZeroDivisionError", "mine:odd"))
+    assert "mine:odd" in table.rows[1].failure
+    assert "mine:picky" not in table.rows[1].failure
     mine("def picky(net):\n    return 1.0\n\ndef odd(net):\n    return 2\n")
     assert sweep({"neurons": [12, 14]}, measure="mine:picky,loss,mine:odd").rows[0].failure is None
 
@@ -237,7 +229,7 @@ def test_a_function_that_raises_is_the_reason_in_its_rows_and_nothing_else_is_lo
 def test_a_combination_that_cannot_be_is_a_row_with_its_reason(sweep):
     table = sweep({"activation": ["relu", "linear"], "loss": ["averaged", "batch"]})
     assert [row.failure is None for row in table.rows] == [True, True, True, False]
-    assert table.rows[-1].failure.startswith("training.loss: 'averaged'; allowed: 'batch'")
+    assert "training.loss" in table.rows[-1].failure
 
 
 def test_designs_are_swept_like_trainings(sweep, tmp_path):
@@ -279,49 +271,15 @@ def test_a_table_in_the_file_says_the_same_as_arguments_and_these_go_first(tmp_p
     assert planned(tmp_path / "base.toml", over={"neurons": "5..30:linear:5"}, measure="error")[1].measure == ("error",)
 
 
-@pytest.mark.parametrize(
-    ("text", "smallest", "largest"), [(">= 37", 37, None), ("< 37", None, 36), (">= 2", None, None)]
-)
-def test_a_bisection_finds_where_a_condition_begins_or_ceases_to_hold(sweep, mine, text, smallest, largest):
-    mine("def neurons(net):\n    return net.neurons\n")
-    plan = {"over": {"neurons": "2..100:bisect", "seed": "0..1"}, "base": BASE | {"training": {"steps": 1}}}
-    table = sweep(**plan, measure="mine:neurons", until=f"mine:neurons {text}")
-    assert len(table) <= 2 * 9
-    if smallest:
-        assert table.notes[0].startswith(f"network.neurons = {smallest}: the smallest found with mine:neurons >= 37")
-        assert {smallest, smallest - 1} <= set(table["network.neurons"])
-    elif largest:
-        assert table.notes[0].startswith(f"network.neurons = {largest}: the largest found")
-    else:
-        assert table.notes == ("mine:neurons >= 2 holds at both ends, network.neurons = 2 and 100",)
-
-
-def test_a_bisection_is_made_for_each_value_of_other_fields(sweep, mine):
-    mine("def product(net):\n    return net.neurons * net.channels\n")
-    over = {"decays": [[0.9], [0.9, 0.8]], "neurons": "4..40:bisect"}
-    table = sweep(over, BASE | {"training": {"steps": 0}}, measure="mine:product", until="mine:product > 30")
-    assert [note.split(":")[0] for note in table.notes] == ["network.neurons = 31", "network.neurons = 16"]
-
-
-def test_conditions_are_read_and_never_executed():
-    one, two = conditions("network.neurons >= 100 and loss == batch")
-    assert one.holds(100)
-    assert not one.holds(99)
-    assert not one.holds(None)
-    assert not one.holds("many")
-    assert two.holds({"name": "batch"})
-    with pytest.raises(InputError, match=r"^condition: .*; allowed: NAME COMPARISON VALUE"):
-        conditions("__import__('os')")
-
-
 def test_runs_come_back_in_order_and_failed_ones_are_named_when_all_others_are_stored(tmp_path):
     good = [Specification.parse(BASE | {"seed": seed}) for seed in (2, 1)]
     wild = Specification.parse(BASE | {"training": {"steps": 5, "learning_rate": 1000.0}})
     options = {"store": tmp_path, "workers": 0}
     assert [result.specification for result in rni.run_all(good, **options)] == good
     another = Specification.parse(BASE | {"seed": 7})
-    with pytest.raises(InputError, match=r"^relu n=12, .*seed 0: training diverged at step"):
+    with pytest.raises(InputError) as caught:
         rni.run_all([wild, another], **options)
+    assert [wild.label() in reason for reason in there(caught.value.value)] == [True]
     assert Store(tmp_path).has(another.key())
 
 
@@ -356,71 +314,12 @@ def test_a_run_on_the_proxy_has_a_label():
     assert proxy.label() == "relu n=12, decays 0.9, proxy sgd 7 steps, seed 0"
 
 
-def test_a_curve_in_a_line_falls_as_the_losses_fall():
-    assert sparkline([100.0, 10.0, 1.0, 0.1]) == "█▆▃▁"
-    assert len(sparkline([0.5**k for k in range(100)])) == 24
-    assert sparkline([1.0]) == sparkline([]) == ""
-
-
-@pytest.mark.skipif(
-    not (importlib.util.find_spec("polars") or importlib.util.find_spec("pyarrow")),
-    reason="needs polars or pyarrow: pip install 'rni[tables]'",
-)
-def test_the_table_is_written_as_parquet_too(sweep, tmp_path):
-    table = sweep({"learning_rate": [0.01, 1000.0], "decays": [[0.9], [0.9, 0.8]]}, out=tmp_path / "out")
-    if importlib.util.find_spec("polars"):
-        polars = importlib.import_module("polars")
-        found = polars.read_parquet(tmp_path / "out" / "table.parquet").to_dict(as_series=False)
-    else:
-        parquet = importlib.import_module("pyarrow.parquet")
-        found = parquet.read_table(tmp_path / "out" / "table.parquet").to_pydict()
-    assert found == table.to_dict()
-
-
 def test_columns_of_a_table_are_of_one_kind(sweep):
     table = sweep({"learning_rate": [0.01, 1000.0], "decays": [[0.9], [0.9, 0.8]], "activation": ["relu"]})
     columns = table.to_dict()
     assert columns["task.decays"] == ["[0.9]", "[0.9, 0.8]"] * 2
     assert columns["network.activation"] == ["relu"] * 4
     assert [type(value) for value in columns["loss"]] == [float, float, type(None), type(None)]
-
-
-def test_losses_go_to_tensorboard_where_it_is_installed(tmp_path, monkeypatch, sweep):
-    logged = []
-
-    class Writer:
-        def __init__(self, folder):
-            logged.append(folder)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            logged.append("closed")
-
-        def add_text(self, name, text):
-            assert "neurons = 12" in text
-
-        def add_scalar(self, name, value, step):
-            logged.append((name, step, value))
-
-    module = type(sys)("torch.utils.tensorboard")
-    module.SummaryWriter = Writer
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    specification = Specification.parse(BASE)
-    (outcome,) = compute_all(
-        [specification], tmp_path, engine.Here(), work=Measuring(["loss"], TensorBoard(tmp_path / "logs"))
-    ).values()
-    assert outcome.ok
-    assert logged[0] == str(tmp_path / "logs" / specification.key()[:12])
-    losses = there(Store(tmp_path).get(specification)).losses
-    assert logged[1:] == [*(("loss", step, loss) for step, loss in enumerate(losses)), "closed"]
-
-
-def test_without_tensorboard_there_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(InputError, match=r"^tensorboard: not installed; allowed: "):
-        TensorBoard(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
@@ -452,7 +351,7 @@ def test_the_command_writes_table_and_page_and_says_what_failed(tmp_path, monkey
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"table.csv", "index.html"}
     done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *over, "--measure", "mine:bad", *places])
     assert done.exit_code == 1
-    assert "rni: 4 of 4 with a failure, the first: mine:bad: RuntimeError: no such thing" in done.output
+    assert all(word in done.output for word in ("4 of 4", "mine:bad", "RuntimeError"))
     for wrong in (["--over", "seed"], ["--over", "seed=1", "--over", "seed=2"]):
         done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *wrong, *places])
         assert isinstance(done.exception, InputError)
@@ -461,33 +360,73 @@ def test_the_command_writes_table_and_page_and_says_what_failed(tmp_path, monkey
 @pytest.mark.parametrize(
     ("over", "code"),
     [
-        (["training.learning_rate=0.01,1000"], 1),  # the second diverges
+        (["training.learning_rate=0.01,1000"], 1),  # the second run diverges
         (["network.activation=relu,linear", "training.loss=averaged,batch"], 0),  # relu and averaged is impossible
-        (["training.learning_rate=0.01..1000:bisect", "--until", "loss < 1"], 0),  # to diverge is an answer
     ],
 )
 def test_the_command_fails_if_a_run_failed_but_not_for_impossible_combinations(tmp_path, monkeypatch, over, code):
     from typer.testing import CliRunner
 
     monkeypatch.setattr("rni.runs.sweeping.local", lambda workers: engine.Here())
-    (tmp_path / "base.toml").write_text(
-        "[task]\ndecays = [0.9]\n[network]\nneurons = 12\n[training]\nsteps = 5\n", encoding="utf-8"
-    )
-    flags = [flag for field in over for flag in (["--over", field] if "=" in field else [field])]
+    (tmp_path / "base.toml").write_text("[task]\ndecays = [0.9]\n[network]\nneurons = 12\n[training]\nsteps = 5\n")
+    flags = [flag for field in over for flag in ("--over", field)]
     places = ["--measure", "loss", "--store", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *flags, *places])
     assert done.exit_code == code, done.output
     assert (tmp_path / "out" / "table.csv").exists()
 
 
-def test_a_store_of_many_runs_finds_one_by_its_key_in_its_folder(tmp_path, monkeypatch):
-    place = Store(tmp_path)
-    key = place.compute(Specification.parse(BASE)).specification.key()
-    for other in ("aa", "bb", "cc"):
-        (tmp_path / other).mkdir(exist_ok=True)
-        (tmp_path / other / f"{other}{key[2:]}.safetensors").touch()
-    monkeypatch.setattr(store, "_entry", lambda path: path.stem)
-    assert place.show(key[:6]) == key
-    for wrong in ("", "*", f"{key[:4]}*", "zz"):
-        with pytest.raises(InputError):
-            place.show(wrong)
+MEASURED = """[task]
+decays = [0.9]
+[network]
+neurons = 12
+[training]
+steps = 1
+[sweep]
+measure = "mine:size"
+"""
+
+
+def test_code_that_a_file_names_runs_only_with_permission(tmp_path, monkeypatch, mine):
+    from typer.testing import CliRunner
+
+    mine("from pathlib import Path\nPath('imported').touch()\n\ndef size(net):\n    return net.neurons\n")
+    monkeypatch.setattr("rni.runs.sweeping.local", lambda workers: engine.Here())
+    (tmp_path / "base.toml").write_text(MEASURED)
+    command = ["sweep", str(tmp_path / "base.toml"), "--store", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    for flags in ([], ["--allow", "mine:other"]):
+        done = CliRunner().invoke(app, [*command, *flags])
+        assert isinstance(done.exception, InputError)
+        assert (done.exception.field, done.exception.value) == ("sweep.measure", "mine:size")
+        assert not (tmp_path / "imported").exists()
+    for flags in (["--allow", "mine:size"], ["--measure", "mine:size"]):
+        assert CliRunner().invoke(app, [*command, *flags]).exit_code == 0
+    options = {"store": tmp_path / "runs", "workers": 0}
+    with pytest.raises(InputError):
+        rni.sweep(tmp_path / "base.toml", **options)
+    assert rni.sweep(tmp_path / "base.toml", **options, allow=["mine:size"])["mine:size"] == [12]
+    assert rni.sweep(BASE, measure="mine:size", **options)["mine:size"] == [12]
+
+
+def test_runs_of_different_versions_or_processors_are_noted(sweep, monkeypatch):
+    assert sweep({"seed": [0]}).notes == ()
+    here = numerics.origin()
+    monkeypatch.setattr(numerics, "origin", lambda: here | {"processor": "z80 Zilog", "torch": "1.0"})
+    (note,) = sweep({"seed": [0, 1]}).notes
+    assert all(word in note for word in ("torch", "1.0", here["torch"], "processor", "z80 Zilog", here["processor"]))
+    assert "numpy" not in note
+
+
+def test_a_damaged_measure_is_measured_again(sweep, tmp_path, caplog):
+    table = sweep({"seed": [0]}, measure="error")
+    (path,) = (tmp_path / "runs").rglob("*.measures")
+    text, value = path.read_text(), repr(table["error"][0])
+    assert value in text
+    path.write_text(text.replace(value, f"1{value}"))
+    assert sweep({"seed": [0]}, measure="error")["error"] == table["error"]
+    assert str(path) in caplog.text
+
+
+def test_measures_of_the_training_do_not_load_the_analysis():
+    code = "import sys; import rni.runs.measures as m; m.sources(['loss']); sys.exit('rni.analysis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode == 0
