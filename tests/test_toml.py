@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rni import InputError, Specification, kinds
+from rni import InputError, Specification
 from rni.cli import lists
+from rni.core import file_type
 from rni.core.toml import MAX_DOTS, parse_toml
-from rni.runs import condition
 
 
 def key(dots, part="a", dot="."):
@@ -67,7 +67,7 @@ def specified(path):
 
 def guessed(path):
     path.write_text(LONG, encoding="utf-8")
-    assert kinds.kind(path) == "text"
+    assert file_type.kind(path) == "text"
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,8 @@ def guessed(path):
         specified,
         guessed,
         lambda _: lists.value(f"1\n{LONG}"),
-        lambda _: condition.value(f"1\n{LONG}"),
     ],
-    ids=["configuration", "kind of a file", "value of a flag", "value in a condition"],
+    ids=["configuration", "kind of a file", "value of a flag"],
 )
 def test_a_key_of_many_dots_takes_little_memory_wherever_text_is_parsed(tmp_path, parse):
     tracemalloc.start()

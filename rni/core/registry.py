@@ -191,7 +191,7 @@ class Registry(Generic[T]):
                 raise InputError(self.family, part, "a class with the decorator rni.core.registry.part")
             return {"name": name}
         try:
-            return {"name": name, **TypeAdapter(cls).dump_python(part, mode="json", exclude_none=True)}
+            return {"name": name, **TypeAdapter[Any](cls).dump_python(part, mode="json", exclude_none=True)}
         except PydanticSerializationError as error:
             if isinstance(error.__cause__, InputError):  # a nested part or function that cannot be imported
                 raise error.__cause__ from None

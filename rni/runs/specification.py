@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError
 from torch import Generator
 
 from rni.activations import ACTIVATIONS, Activation, ReLU, draw
-from rni.core.errors import InputError, path_of, require_is
+from rni.core.errors import InputError, nearest, path_of, require_is
 from rni.core.parts import Part, Positive, require, shown
 from rni.core.registry import field_names
 from rni.core.rng import stream

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from typing import Any
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def network(f="relu", neurons=20):
+def network(f: Any = "relu", neurons=20):
     vectors_of_task = vectors.independent(neurons, 1, torch.Generator().manual_seed(0))
     return Network(TASK, *vectors_of_task, torch.zeros(neurons, neurons, dtype=torch.float64), f)
 

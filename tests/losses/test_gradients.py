@@ -40,8 +40,8 @@ class Scaled(Tanh):
     def __call__(self, current):
         return 1.7159 * torch.tanh(2 / 3 * current)
 
-    def derivative(self, currents):
-        return 1.7159 * 2 / 3 * (1 - torch.tanh(2 / 3 * currents).square())
+    def derivative(self, current):
+        return 1.7159 * 2 / 3 * (1 - torch.tanh(2 / 3 * current).square())
 
 
 @part
@@ -53,14 +53,14 @@ class Gain(Activation):
     def __call__(self, current):
         return self.slope * current
 
-    def derivative(self, currents):
+    def derivative(self, current):
         return self.slope
 
 
 @pytest.mark.parametrize("of", [Scaled, Gain])
 def test_gradients_take_the_derivative_that_an_activation_of_ones_own_has(small, generator, of):
     net = small("tanh")
-    net.f = make(of(), **({"slope": torch.linspace(0.5, 1.5, net.neurons)} if of is Gain else {}))
+    net.f = make(of(), slope=torch.linspace(0.5, 1.5, net.neurons)) if of is Gain else make(of())
     for loss in (BatchLoss(net.task, 3, batch=9), ProxyLoss(net.task, 7)):
         assert_same(loss, net, loss.draw(generator, torch.float64))
 

@@ -260,9 +260,9 @@ def test_what_was_trained_can_be_differentiated(loss, form):
 
 def test_functions_without_a_derivative_and_own_ones_are_differentiated_while_training():
     class Own(Tanh):
-        def derivative(self, currents):
+        def derivative(self, current):
             with torch.enable_grad():
-                nu = currents.detach().requires_grad_()
+                nu = current.detach().requires_grad_()
                 return torch.autograd.grad(torch.tanh(nu).sum(), nu)[0]
 
     def trained(f):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, ProxyLoss, ReLUProxyLoss, train
 from rni.activations import Activation
 from rni.activations import make as activation
+from rni.activations.module import ActivationModule
 from rni.core.registry import part
 from rni.losses.gradient import PARAMETERS
 from rni.training import Adam, Checkpoint, GradientDescent, Torch
@@ -38,7 +39,7 @@ def random(*shape, seed=0):
 
 def network(
     layout=LAYOUTS["rows"],
-    f: str | Activation = "tanh",
+    f: str | Activation | ActivationModule = "tanh",
     neurons=8,
     task=TASK,
     form: Callable[[Tensor], Weights] = Dense,
@@ -278,7 +279,7 @@ def test_parameters_of_an_own_activation_are_trained_with_all(optimizer, loss):
     ours(found, loss, optimizer(), "all")
     steps_of_torch(expected, loss, optimizer, [*MODES["all"], "f.gain"])
     assert_same(found, expected)
-    assert not torch.equal(found.f.gain, network(f=f).f.gain)
+    assert not torch.equal(found.get_parameter("f.gain"), network(f=f).get_parameter("f.gain"))
     assert gain.dtype == torch.float32
     assert torch.equal(gain, torch.linspace(0.5, 1.5, 8))
 
