@@ -135,7 +135,7 @@ def _authors_training(profile: Profile, activation: str, loss: str, channels: in
     steps = {1: 5000, 2: 1000, 3: 5000, 5: 5000}[channels] * (2 if activation == "sigmoid" and channels > 2 else 1)
     return {
         "points": POINTS[activation, channels],
-        "sampling": None if (activation, channels) == ("sigmoid", 2) else "folded",
+        "sampling": "even" if (activation, channels) == ("sigmoid", 2) else "folded",
         "bounds": [5.0 if channels <= 2 else 5.1] * channels,
         "current_weight": 1 / profile.neurons,
         "optimizer": "adam",
