@@ -194,7 +194,7 @@ def build_loss(config: Any, task: Task, allow: Allowed = None) -> Loss:
         for name, value in fields.items():
             if name not in own:
                 raise InputError(name, value, ", ".join(own), problem="no such field", hint=nearest(name, own))
-        made: Loss = build_part(found, fields | ({"task": task} if "task" in known else {}), allow)
+        made: Any = build_part(found, fields | ({"task": task} if "task" in known else {}), allow)
         return made
     except InputError as error:
         raise error.within("loss") from None
