@@ -1,18 +1,51 @@
 """The networks that several figures share: those of section 5 and Table 1, by activation, loss and channels; and the
 descents on the exact ReLU proxy loss of the appendix (Figs 16 to 18), by scale."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rni.papers.figure import Profile
-from rni.runs.specification import Specification
+from rni.papers import Profile
+from rni.runs.specification import Specification, override
 
 DECAYS: dict[Any, dict[int, tuple[float, ...]]] = {
     ("relu", "batch"): {1: (0.995,), 2: (0.995, 0.993), 3: (0.995, 0.995, 0.992), 4: (0.995, 0.995, 0.992, 0.992)},
     ("sigmoid", "batch"): {1: (0.8,), 2: (0.8, 0.75), 3: (0.8, 0.8, 0.75), 4: (0.8, 0.8, 0.75, 0.75)},
     "proxy": {1: (0.8,), 2: (0.8, 0.75), 3: (0.8, 0.77, 0.75), 5: (0.8, 0.77, 0.75, 0.76, 0.79)},
 }
+
+
+Run = Specification
+
+
+def training_run(
+    decays: Sequence[float],
+    network: Mapping[str, Any],
+    *,
+    scales: Sequence[float] | None = None,
+    seed: int = 0,
+    **training: Any,
+) -> Run:
+    """Return a training run. Fields that are not given have their defaults.
+
+    Parameters
+    ----------
+    decays, scales : sequence of float
+        The task. The default of each scale is 1.
+    network : mapping
+        Fields of the network.
+    seed : int
+    **training
+        Fields of the training.
+    """
+    task = {"decays": decays} if scales is None else {"decays": decays, "scales": scales}
+    return Specification.parse({"seed": seed, "task": task, "network": network, "training": training})
+
+
+def changed(run: Run, fields: dict[str, Any]) -> Run:
+    """Return a run with some fields changed. The names of nested fields have dots."""
+    return Specification.parse(override(run.to_dict(), fields))
 
 
 def networks(
@@ -23,20 +56,17 @@ def networks(
     seeds: int = 8,
     few: int | None = None,
     quick: int = 2,
-) -> list[Specification]:
+) -> list[Run]:
     """One network for each seed, as many as `Profile.seeds` says, n neurons, scale 1, from W = 0."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     stays_low = activation == "relu" or channels == 1
     weights = factored(profile) if stays_low else "dense"
-    raw: dict[str, Any] = {
-        "task": {"decays": decays},
-        "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},
-        "training": {"loss": loss} | _training(profile, activation, loss, channels),
-    }
-    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds, few, quick))]
+    network = {"neurons": profile.neurons, "activation": activation, "weights": weights}
+    training: dict[str, Any] = {"loss": loss} | _training(profile, activation, loss, channels)
+    return [training_run(decays, network, seed=seed, **training) for seed in range(profile.seeds(seeds, few, quick))]
 
 
-def of_a_cell(profile: Profile, activation: str, loss: str, channels: int) -> list[Specification]:
+def of_a_cell(profile: Profile, activation: str, loss: str, channels: int) -> list[Run]:
     """The networks of a cell of Table 1 by our own protocol."""
     return networks(profile, activation, loss, channels, few=2, quick=1)
 
@@ -96,24 +126,22 @@ def by_the_authors(
     seeds: int = 8,
     few: int | None = 1,
     points: int | None = None,
-) -> list[Specification]:
+) -> list[Run]:
     """The networks of Table 1 as the authors train them but for fewer points and sequences, both evenly spread; or with
     so many `points`. As in their program, what is measured is the network of the lowest loss."""
     shape: dict[str, Any] = {"name": "sigmoid", "slope": 5, "threshold": 0}
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     training = _authors_training(profile, activation, loss, channels)
-    training |= {"keep": "best"} | ({} if points is None else {"points": points})
+    training |= {"loss": loss, "keep": "best"} | ({} if points is None else {"points": points})
     stays_low = loss == "batch" and "optimizer" not in training
-    raw: dict[str, Any] = {
-        "task": {"decays": decays},
-        "network": {
-            "neurons": profile.neurons,
-            "activation": shape if (activation, loss) == ("sigmoid", "proxy") and channels > 2 else activation,
-            "weights": factored(profile) if stays_low else "dense",
-        },
-        "training": {"loss": loss} | training | ({"train": "recurrent+decoders"} if activation == "sigmoid" else {}),
+    if activation == "sigmoid":
+        training |= {"train": "recurrent+decoders"}
+    network = {
+        "neurons": profile.neurons,
+        "activation": shape if (activation, loss) == ("sigmoid", "proxy") and channels > 2 else activation,
+        "weights": factored(profile) if stays_low else "dense",
     }
-    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds, few))]
+    return [training_run(decays, network, seed=seed, **training) for seed in range(profile.seeds(seeds, few))]
 
 
 def _authors_training(profile: Profile, activation: str, loss: str, channels: int) -> dict[str, Any]:
@@ -153,17 +181,12 @@ def proxy_scales(profile: Profile) -> tuple[float, ...]:
     return PROXY_SCALES[1:-1] if profile.quick else PROXY_SCALES
 
 
-def proxy_descent(scale: float, neurons: int, seed: int) -> Specification:
+def proxy_descent(scale: float, neurons: int, seed: int) -> Run:
     r"""Exact ReLU proxy from W = 0 to a loss of 1e-9. The largest Hessian eigenvalue is below $12\,(1 + s^2)$."""
     rate = 0.16 / (1 + scale**2)
-    return Specification.parse(
-        {
-            "seed": seed,
-            "task": {"decays": [PROXY_DECAY], "scales": [scale]},
-            "network": {"neurons": neurons, "weights": "lowrank", "precision": "float64"},
-            "training": {"loss": "proxy", "learning_rate": rate, "steps": 200_000, "stop_loss": 1e-9},
-        }
-    )
+    network = {"neurons": neurons, "weights": "lowrank", "precision": "float64"}
+    training = {"loss": "proxy", "learning_rate": rate, "steps": 200_000, "stop_loss": 1e-9}
+    return training_run([PROXY_DECAY], network, scales=[scale], seed=seed, **training)
 
 
 def first_below(curve: np.ndarray, limit: float, window: int = 20) -> float:

@@ -2,6 +2,7 @@
 
 from functools import partial
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +16,11 @@ from rni.designs import Design, design, polish
 from rni.designs.axes import split
 from rni.designs.certificate import certify
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.bent import bent
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.trainings import Run, networks, training_run
 from rni.plots.style import CHANNELS, THEORY, legend, panels
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.tasks.integration import Integration
 from rni.theory import largest_channels, least_neurons, untuned_error
@@ -32,22 +31,18 @@ SEVERAL = {True: (2, 5, 8), False: (2, 4, 8, 16, 30)}  # channels, in the quick 
 DRAWS = {True: 20, False: 60}
 SIZES = {True: (100,), False: (100, 300, 1000, 4000)}  # neurons of the trainings
 TRAINED = {"proxy": (2, 3, 5, 8), "batch": (2, 3, 5)}  # channels; on batches 4000 neurons learn two and three only
-TRAINING = {"proxy": {"points": 64, "steps": 1500}, "batch": {"steps": 2000}}
+TRAINING: dict[str, dict[str, Any]] = {"proxy": {"points": 64, "steps": 1500}, "batch": {"steps": 2000}}
 SMOOTH = {True: (300,), False: (300, 1000, 4000)}  # neurons of the sigmoid designs
 TABLE = (("batch", 1), ("batch", 2), ("proxy", 1), ("proxy", 2), ("proxy", 3), ("proxy", 5))
 TOLERATED = (0.1, 0.01)
 UNTUNED = [(channels, n) for n in (100, 300, 1000) for channels in (1, 3, 10, 30)]
 
 
-def trainings(profile: Profile) -> dict[tuple[str, int, int], Specification]:
+def trainings(profile: Profile) -> dict[tuple[str, int, int], Run]:
     """By loss, neurons and channels: ReLU networks, decays 0.95."""
     return {
-        (loss, n, channels): Specification.parse(
-            {
-                "task": {"decays": [0.95] * channels},
-                "network": {"neurons": n, "weights": _form(loss, n, channels)},
-                "training": {"loss": loss, **TRAINING[loss]},
-            }
+        (loss, n, channels): training_run(
+            [0.95] * channels, {"neurons": n, "weights": _form(loss, n, channels)}, loss=loss, **TRAINING[loss]
         )
         for loss, several in TRAINED.items()
         for n in SIZES[profile.quick]
@@ -61,18 +56,22 @@ def _form(loss: str, neurons: int, channels: int) -> str:
     return "dense" if neurons < 1000 or (loss, channels) == ("batch", 5) else "lowrank"
 
 
-def table_networks(profile: Profile) -> list[Specification]:
+def table_networks(profile: Profile) -> list[Run]:
     """The first ReLU network of each column of Table 1."""
     return [networks(profile, "relu", loss, channels, 1)[0] for loss, channels in TABLE]
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [*trainings(profile).values(), *table_networks(profile)]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     channels = SEVERAL[profile.quick]
     neurons = [ceil(EXCESS * least_neurons(number)) for number in channels]
     designs = [_first(number, n) for number, n in zip(channels, neurons, strict=True)]
     certificates = [certify(made.network) for made in designs]
-    polished = [polish(runs[specification].network) for specification in table_networks(profile)]
-    trained = {size: _error(runs[specification]) for size, specification in trainings(profile).items()}
+    polished = [polish(results[specification].network) for specification in table_networks(profile)]
+    trained = {size: _error(results[specification]) for size, specification in trainings(profile).items()}
     smooth = [(n, *_held_by_sigmoids(n)) for n in SMOOTH[profile.quick]]
     bend = bent(Integration([0.95, 0.9]), 100)
     x = white_noise(8, 400, 2, torch.Generator().manual_seed(0)).double()
@@ -335,22 +334,14 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="capacity",
-    order=210,
-    computes=True,
-    title="How many integrals n neurons can hold",
-    section="Beyond the paper",
-    caption=r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at "
+CAPTION = (
+    r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at "
     r"$1.3\,D(D+1)$ neurons; what fits within an error $\epsilon$ with currents along the decoders, $n\epsilon^2 - 2$; "
     r"what networks trained on the proxy hold (of 2, 3, 5 and 8 channels; 1 where all of these err by more); what "
     r"designed sigmoid networks hold, with what bounded neurons that serve one channel each can, $\sqrt{n/2\pi}$ in "
     r"units of the largest integral. B: norm of $W$ of these designs. C: error of networks trained on the proxy "
     r"(squares) and on batches (crosses), over 200 steps of white noise; dotted, $\sqrt{(D+2)/n}$. D: how far the "
     r"trained ReLU networks of Table 1 are from the exact integrator next to them, which has the same encoders and "
-    r"decoders.",
-    runs=lambda profile: [*trainings(profile).values(), *table_networks(profile)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"decoders."
 )
+COMPUTES = True

@@ -9,9 +9,8 @@ from rni.analysis.perturbations import noisy_weights
 from rni.designs import design
 from rni.designs.certificate import certify
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, networks
 from rni.plots.style import CHANNELS, legend, panels
 from rni.tasks.inputs import bursts, white_noise
 from rni.tasks.integration import Integration
@@ -24,7 +23,11 @@ LEVELS = (0.003, 0.01, 0.03, 0.1)
 KINDS = {"weights": "noise on $W$", "neurons": "silenced neurons", "state": "noise on $h$"}
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return networks(profile, "relu", "batch", 2, 1)
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     measured: Measured = {"neurons": profile.neurons}
     for name, decays, inputs in (("relu", RELU, white_noise), ("sigmoid", SIGMOID, bursts)):
         designs = [design(Integration(decays[:channels]), profile.neurons, name) for channels in SEVERAL[name]]
@@ -37,7 +40,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
             f"{name}_rigorous": np.array([certificate.rigorous for certificate in certificates]),
             f"{name}_norms": np.array([d.norm for d in designs]),
         }
-    trained = runs[networks(profile, "relu", "batch", 2, 1)[0]].network
+    trained = results[networks(profile, "relu", "batch", 2, 1)[0]].network
     nets = {"designed": design(trained.task, trained.neurons).network, "trained": trained}
     for name, net in nets.items():
         found = robustness(net, LEVELS, inputs=white_noise, draws=2)
@@ -130,18 +133,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="design",
-    order=200,
-    computes=True,
-    title="Integrators without training",
-    section="Beyond the paper",
-    caption=r"A: relative error of designed networks, and the bound of their certificates for sequences of any length "
+CAPTION = (
+    r"A: relative error of designed networks, and the bound of their certificates for sequences of any length "
     r"(of the largest integral; an estimate for sigmoids). B to D: error of a designed and a trained ReLU network of "
     r"two channels with the same encoders and decoders, over 400 steps, against noise on the weights (in parts of "
-    r"their root mean square), the part of neurons that are silenced, and noise on the activities; dotted: without.",
-    runs=lambda profile: networks(profile, "relu", "batch", 2, 1),
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"their root mean square), the part of neurons that are silenced, and noise on the activities; dotted: without."
 )
+COMPUTES = True

@@ -8,11 +8,9 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import angles, current_coordinates, harmonics, linear_map, mixing, selectivity_vectors, svd
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import by_the_authors, networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, by_the_authors, changed, networks
 from rni.plots.style import CHANNELS, SEQUENTIAL, THEORY, legend, panels
-from rni.runs.specification import Specification, override
 from rni.tasks.inputs import white_noise
 
 TRAJECTORIES, DURATION = 32, 200
@@ -34,20 +32,19 @@ HARMONIC = (
 )
 
 
-def specifications(profile: Profile, activation: Literal["relu", "sigmoid"]) -> list[Specification]:
+def specifications(profile: Profile, activation: Literal["relu", "sigmoid"]) -> list[Run]:
     """Two channels: ReLU by the batch loss, sigmoid by the proxy loss as the authors train them."""
     if activation == "relu":
         return networks(profile, "relu", "batch", 2, 16, few=8)
     return by_the_authors(profile, "sigmoid", "proxy", 2, 16, few=8, points=64)
 
 
-def as_printed(profile: Profile) -> list[Specification]:
+def as_printed(profile: Profile) -> list[Run]:
     """Sigmoid networks with the proxy loss as the paper prints it: the current term summed over neurons."""
-    raw = [each.to_dict() for each in specifications(profile, "sigmoid")]
-    return [Specification.parse(override(each, {"current_weight": 1.0})) for each in raw]
+    return [changed(run, {"training.loss.current_weight": 1.0}) for run in specifications(profile, "sigmoid")]
 
 
-def others(profile: Profile) -> dict[str, Specification]:
+def others(profile: Profile) -> dict[str, Run]:
     """One network each of other losses and numbers of channels, for what the paper says of any of them."""
     kinds = [("relu", "proxy", 2), ("relu", "proxy", 3), ("relu", "batch", 3), ("sigmoid", "batch", 3)]
     return {f"{f}, {loss}, D = {d}": networks(profile, f, loss, d)[0] for f, loss, d in kinds}
@@ -85,17 +82,26 @@ def map_activity(net: Network, neuron: int) -> dict[str, np.ndarray]:
     return {"integrals": net.task.targets(x.double()).flatten(0, 1)[some].numpy(), "activity": h[some].numpy()}
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
-    nets = {name: [runs[s].network for s in specifications(profile, name)] for name in ("relu", "sigmoid")}
+def runs(profile: Profile) -> list[Run]:
+    return [
+        *specifications(profile, "relu"),
+        *specifications(profile, "sigmoid"),
+        *as_printed(profile),
+        *others(profile).values(),
+    ]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
+    nets = {name: [results[s].network for s in specifications(profile, name)] for name in ("relu", "sigmoid")}
     relu, sigmoid = ([examine(net) for net in nets[name]] for name in ("relu", "sigmoid"))
     measured: Measured = {key: np.stack([each[key] for each in relu]) for key in ("residual", "power", "active")}
     measured["relu_vectors"] = np.stack([each["vectors"] for each in relu])
     measured["sigmoid_vectors"] = np.stack([each["vectors"] for each in sigmoid])
-    printed = [examine(runs[s].network) for s in as_printed(profile)]
+    printed = [examine(results[s].network) for s in as_printed(profile)]
     measured["printed_vectors"] = np.stack([each["vectors"] for each in printed])
     measured["other_names"] = np.array(list(others(profile)))
     for k, each in enumerate(others(profile).values()):
-        measured[f"other_vectors_{k}"] = examine(runs[each].network)["vectors"]
+        measured[f"other_vectors_{k}"] = examine(results[each].network)["vectors"]
     lengths = np.linalg.norm(measured["relu_vectors"][0], axis=1)
     neuron = int(np.abs(lengths - np.median(lengths)).argmin())
     return measured | {"neuron": np.array(neuron)} | map_activity(nets["relu"][0], neuron)
@@ -250,25 +256,12 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig10",
-    order=100,
-    title="Mixed selectivity",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"A: activity of a ReLU neuron with a selectivity vector $s_i$ of median length over the plane of the "
+CAPTION = (
+    r"A: activity of a ReLU neuron with a selectivity vector $s_i$ of median length over the plane of the "
     rf"integrals, on white noise of {DURATION} steps, with the line on which its current changes sign. B to D: "
     r"angles of the selectivity vectors of all neurons of all networks; dotted: uniform. ReLU: decays 0.995 and 0.993, "
     r"batch loss; sigmoid: decays 0.8 and 0.75, proxy loss, in C as the authors train but for the points "
     r"(mean over neurons of the current term, decoders trained, Adam at a constant rate, 1000 steps, 64 evenly "
     r"spread points instead of 4096 independent ones), in D the same with the sum over neurons that the "
-    r"paper prints. Shaded: what counts as on the axes.",
-    runs=lambda profile: [
-        *specifications(profile, "relu"),
-        *specifications(profile, "sigmoid"),
-        *as_printed(profile),
-        *others(profile).values(),
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"paper prints. Shaded: what counts as on the axes."
 )

@@ -7,12 +7,10 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import mixing, relative_error
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig10 import UNIFORM, examine
-from rni.papers.fanthomme2021.trainings import factored, first_below, networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.trainings import Run, factored, first_below, networks, training_run
 from rni.plots.style import CHANNELS, DIVERGING, TARGET, THEORY, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 
 VARIANTS = ("independent", "same", "overlap", "disjoint", "encoders", "decoders")
@@ -32,25 +30,19 @@ LEARNED = 1e-3  # of the silent loss
 PIXELS = 100
 
 
-def specification(profile: Profile, variant: str, decays: tuple[float, ...], seed: int = 0) -> Specification:
+def specification(profile: Profile, variant: str, decays: tuple[float, ...], seed: int = 0) -> Run:
     """ReLU, batch descent on sequences of 4 steps from W = 0."""
     vectors: Any = "independent" if variant == "independent" else {"name": "supports", "kind": variant}
-    return Specification.parse(
-        {
-            "seed": seed,
-            "task": {"decays": decays},
-            "network": {"neurons": profile.neurons, "vectors": vectors, "weights": factored(profile)},
-            "training": {"duration": 4, "batch": 16, "steps": 2000 if profile.quick else 5000},
-        }
-    )
+    network = {"neurons": profile.neurons, "vectors": vectors, "weights": factored(profile)}
+    return training_run(decays, network, seed=seed, duration=4, batch=16, steps=2000 if profile.quick else 5000)
 
 
-def specifications(profile: Profile, variant: str) -> list[Specification]:
+def specifications(profile: Profile, variant: str) -> list[Run]:
     """Two channels, decays 0.995 and 0.993, for 2 seeds in the full profile, one elsewhere."""
     return [specification(profile, variant, (0.995, 0.993), seed) for seed in range(profile.seeds(2, few=1, quick=1))]
 
 
-def of_three(profile: Profile) -> dict[tuple[str, str], Specification]:
+def of_three(profile: Profile) -> dict[tuple[str, str], Run]:
     """Networks of three channels without restriction, by activation and loss: those of Fig 7 and Table 1."""
     return {(activation, loss): networks(profile, activation, loss, 3, 1)[0] for activation, loss in SEVERAL}
 
@@ -79,32 +71,40 @@ def picture(w: np.ndarray) -> np.ndarray:
     return np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)[..., 0]
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [
+        *(s for variant in VARIANTS for s in specifications(profile, variant)),
+        specification(profile, "same", THREE),
+        *of_three(profile).values(),
+    ]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     x = white_noise(16, 200, 2, torch.Generator().manual_seed(1))
     measured: Measured = {}
     for variant in VARIANTS:
-        results = [runs[specification] for specification in specifications(profile, variant)]
-        nets = [result.network for result in results]
+        several = [results[specification] for specification in specifications(profile, variant)]
+        nets = [result.network for result in several]
         matrices = [net.recurrent.matrix().numpy() for net in nets]
-        silent = results[0].specification.loss().silent()
+        silent = several[0].specification.loss().silent()
         values = {
             "outside": np.array([outside_blocks(w) for w in matrices]),
             "vectors": np.stack([examine(net)["vectors"] for net in nets]),
             "shared": np.stack([(net.encoders != 0).all(1).numpy() for net in nets]),
             "errors": np.stack([relative_error(net, x).numpy() for net in nets]),
-            "steps": np.array([first_below(np.array(result.losses) / silent, LEARNED) for result in results]),
+            "steps": np.array([first_below(np.array(result.losses) / silent, LEARNED) for result in several]),
             "picture": picture(matrices[0]),
         }
         measured |= {f"{variant}_{key}": value for key, value in values.items()}
-    blocks = runs[specification(profile, "same", THREE)].network
+    blocks = results[specification(profile, "same", THREE)].network
     w = blocks.recurrent.matrix().numpy()
     return measured | {
         "three_outside": outside_blocks(w, 3),
         "three_picture": picture(w),
         "three_pure": float(mixing(torch.from_numpy(examine(blocks)["vectors"])).mean),
         "three_mixed": np.array(
-            [mixing(torch.from_numpy(examine(runs[s].network)["vectors"])).mean for s in of_three(profile).values()]
+            [mixing(torch.from_numpy(examine(results[s].network)["vectors"])).mean for s in of_three(profile).values()]
         ),
         "three_even": evenly_spread(3),
         "full_length": not profile.quick,
@@ -258,22 +258,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig11",
-    order=110,
-    title="Structured supports",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"A to G: $W$ of ReLU networks whose encoders and decoders are restricted to parts of the network; each "
+CAPTION = (
+    r"A to G: $W$ of ReLU networks whose encoders and decoders are restricted to parts of the network; each "
     r"pixel is the largest weight in size of a block of neurons, and colours saturate at the largest 0.5 %. H: mean "
     r"mixing index of the selectivity vectors, 0 where each neuron codes one integral; dotted: directions spread "
     r"evenly over the plane; grey: the limits of what is called pure (left) and mixed (right). Decays 0.995 and 0.993, "
-    r"batch descent on four steps.",
-    runs=lambda profile: [
-        *(s for variant in VARIANTS for s in specifications(profile, variant)),
-        specification(profile, "same", THREE),
-        *of_three(profile).values(),
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"batch descent on four steps."
 )

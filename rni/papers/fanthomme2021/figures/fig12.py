@@ -13,10 +13,9 @@ from rni.analysis.dale import breaks_dale, dale_mode, rectified_spectrum
 from rni.core.tensors import read_tensors
 from rni.files.native import save
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, POPULATIONS, TARGET, THEORY, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.weights.dale import Dale, dale_signs
 
@@ -34,7 +33,7 @@ EXCITATORY, INHIBITORY = POPULATIONS["+"], POPULATIONS["-"]
 
 def specification(
     profile: Profile, channels: int = 2, inhibitory: float | None = 0.25, seed: int = 0, radius: float = 0.0
-) -> Specification:
+) -> Run:
     r"""ReLU networks from W = 0, batch descent on sequences of 4 steps; without Dale's law where `inhibitory` is None.
 
     The rate starts at about twice the authors' $1/T^3$ for two channels and falls to 0, in a third of their steps where
@@ -44,22 +43,13 @@ def specification(
     judged = channels == 2 and inhibitory in (None, 0.0, 0.25)  # by its accuracy too, which takes longest
     steps = (1500 if judged else 500) * channels
     weights = "dense" if inhibitory is None else {"name": "dale", "inhibitory": inhibitory}
-    raw: dict[str, Any] = {
-        "seed": seed,
-        "task": {"decays": DECAYS[:channels]},
-        "network": {"neurons": profile.neurons, "weights": weights, "initial_radius": radius},
-        "training": {
-            "duration": DURATION,
-            "batch": 16,
-            "learning_rate": 0.06 / max(channels, 2),
-            "schedule": "cosine",
-            "steps": steps,
-        },
-    }
-    return Specification.parse(raw)
+    network = {"neurons": profile.neurons, "weights": weights, "initial_radius": radius}
+    training: dict[str, Any] = {"duration": DURATION, "batch": 16, "steps": steps}
+    training |= {"learning_rate": 0.06 / max(channels, 2), "schedule": "cosine"}
+    return training_run(DECAYS[:channels], network, seed=seed, **training)
 
 
-def main(profile: Profile) -> list[Specification]:
+def main(profile: Profile) -> list[Run]:
     """The networks of the figure: two channels, a quarter of the neurons inhibitory."""
     return [specification(profile, seed=seed) for seed in range(profile.seeds(16, few=5))]
 
@@ -70,12 +60,12 @@ def settings(profile: Profile) -> list[tuple[int, float]]:
     return [each for each in grid if each != (2, 0.25) and not (profile.quick and each[0] != 2 and each[1] != 0.25)]
 
 
-def specifications(profile: Profile) -> list[Specification]:
+def runs(profile: Profile) -> list[Run]:
     others = [specification(profile, *each) for each in settings(profile)]
     return [*main(profile), *others, specification(profile, 2, None), specification(profile, 2, 0.0), small(profile)]
 
 
-def small(profile: Profile) -> Specification:
+def small(profile: Profile) -> Run:
     """The figure's network from small random weights of the right signs instead of W = 0."""
     return specification(profile, radius=SMALL)
 
@@ -134,17 +124,19 @@ def saved(net: Network) -> dict[str, torch.Tensor]:
 
 
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
-    networks = [examine(runs[each].network) for each in main(profile)]
-    others = [examine(runs[specification(profile, *each)].network) for each in settings(profile)]
-    free = examine(runs[specification(profile, 2, None)].network)
+def measure(results: Results, profile: Profile) -> Measured:
+    networks = [examine(results[each].network) for each in main(profile)]
+    others = [examine(results[specification(profile, *each)].network) for each in settings(profile)]
+    free = examine(results[specification(profile, 2, None)].network)
     keys = ("values", "outliers", "large", "mode", "one_sign", "agreement", "overlap", "cosine", "share")
     keys += ("error", "cut_error", "broken")
-    excitatory, balanced = (runs[specification(profile, 2, part)].network for part in (0.0, 0.25))
+    excitatory, balanced = (results[specification(profile, 2, part)].network for part in (0.0, 0.25))
     measured: Measured = {key: np.stack([each[key] for each in networks]) for key in (*keys, "left", "right", "signs")}
     measured |= {f"other_{key}": np.stack([each[key] for each in others]) for key in keys}
     measured |= {f"free_{key}": free[key] for key in ("values", "large", "error")}
-    measured |= {f"small_{key}": value for key, value in examine(runs[small(profile)].network).items() if key in keys}
+    measured |= {
+        f"small_{key}": value for key, value in examine(results[small(profile)].network).items() if key in keys
+    }
     measured["cut_parts"] = cut_parts(profile.neurons, 16)
     measured["other_settings"] = np.array(settings(profile))
     for duration in (DURATION, 10 * DURATION):
@@ -430,19 +422,11 @@ def _draw_errors(axis: Any, measured: Measured) -> None:
     axis.minorticks_off()
 
 
-FIGURE = Figure(
-    id="fig12",
-    order=120,
-    title="Dale's law",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"Components of the left (A, D) and right (B, E) singular vectors of the first mode (A, B) and of the "
+CAPTION = (
+    r"Components of the left (A, D) and right (B, E) singular vectors of the first mode (A, B) and of the "
     r"following D (D, E); D = 2, 25 % inhibitory neurons, all networks. The first mode has the signs that Dale's law "
     r"asks for. C: singular values for 25 % inhibitory neurons; bars: a Gaussian matrix of rank D whose entries of the "
     r"wrong sign are set to 0. F: error over 200 steps of white noise, worst channel. Batch descent, 16 sequences of 4 "
     r"steps, rate $0.06 / \max(D, 2)$ falling to 0, 3000 steps instead of the authors' 10000 for D = 2, 25 % (and "
-    r"0 %, and without the law), 500 D for the others.",
-    runs=specifications,
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"0 %, and without the law), 500 D for the others."
 )

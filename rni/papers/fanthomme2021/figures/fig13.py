@@ -9,9 +9,8 @@ from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 from numpy.polynomial import Polynomial
 
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig2 import DECAY, EXACT, OVERLAP, REACH, draw_manifolds
-from rni.papers.figure import Figure, Measured, Profile, Runs
 from rni.plots.style import SEEDS, THEORY, plain
 from rni.theory import (
     Plane,
@@ -46,7 +45,7 @@ def crossings(space: Plane, first: float, second: float) -> np.ndarray:
     return np.array([abs(root - beta_of_scale(space, first, root)) for root in roots.real])
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     space = plane(1, 1, OVERLAP)
     rng = np.random.default_rng(13)
     alphas = [a for a in rng.uniform(-REACH, REACH, 12) if min(abs(a - space.alpha_0), abs(a - space.beta_0)) > 0.2]
@@ -171,17 +170,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig13",
-    order=130,
-    title="Structure of the minima",
-    section="Generalizing Integrators in the null initialization subspace",
-    caption=r"(A) The manifolds of Figure 2 with the minima at which the loss is flat in a third direction: the line "
+CAPTION = (
+    r"(A) The manifolds of Figure 2 with the minima at which the loss is flat in a third direction: the line "
     r"where both manifolds of rank 2 meet. (B) The plane $\lambda = 0$, with a curve $\beta_s(\alpha)$ for each of "
     r"several scales. At $s = d \cdot e$ and at $s = 0$ the curve degenerates into two straight lines. All curves pass "
     r"through two points of the line $\alpha = \beta$, where the two eigenvectors coincide and no matrix exists. "
-    r"Unit vectors with $d \cdot e = 0.8$, $\gamma = 0.995$.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"Unit vectors with $d \cdot e = 0.8$, $\gamma = 0.995$."
 )

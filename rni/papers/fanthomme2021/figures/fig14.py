@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig15 import exponential_times
-from rni.papers.figure import Figure, Measured, Profile, Runs
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.theory import (
     Convergence,
@@ -140,7 +139,7 @@ def whole_descents() -> dict[str, np.ndarray]:
     }
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     scales = np.geomspace(1e-3, 10, 21 if profile.quick else 50)
     seeds = profile.seeds(10)
     curves = {
@@ -301,17 +300,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig14",
-    order=140,
-    title="Minimum convergence time",
-    section="Minimum convergence time",
-    caption=r"Condition number $\mathcal{C} = \lambda_{max}/\lambda_{min}$ of the Hessian, the least along the "
+CAPTION = (
+    r"Condition number $\mathcal{C} = \lambda_{max}/\lambda_{min}$ of the Hessian, the least along the "
     r"integrators of each scale: the steps that shrink the distance by $e$ at the best learning rate. Eight choices of "
     r"norms and overlap, two a panel; thin lines are single draws of the vectors (4000 neurons), thick lines their "
     r"median, dotted lines mark $s = |e||d|$. Only the angle of the vectors and $s / |e||d|$ matter. The time diverges "
-    r"at $s = d \cdot e$. $\gamma = 0.995$, $T = 3$.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"at $s = d \cdot e$. $\gamma = 0.995$, $T = 3$."
 )

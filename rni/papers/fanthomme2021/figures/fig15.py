@@ -9,9 +9,8 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.losses import BatchLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig13 import null_eigenvalues
-from rni.papers.figure import Figure, Measured, Profile, Runs
 from rni.plots.style import SEEDS, TARGET, THEORY, legend, panels
 from rni.tasks.integration import Integration
 from rni.theory import (
@@ -126,7 +125,7 @@ def exponential_times(losses: np.ndarray, high: float = 1e-8, low: float = 1e-20
     return np.array(times)
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     spaces = [drawn(seed) for seed in range(SEED_COUNT)]
     others = [plane(1, 1, recipe_cosine(o)) for o in OTHER_OVERLAPS]
     steps = 50_000 if profile.quick else 200_000
@@ -383,19 +382,12 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig15",
-    order=150,
-    title="Exponential and algebraic convergence",
-    section="Algebraic convergence for specific scale value",
-    caption=r"Descent at the scale $s = d \cdot e$. (A) Trajectories, computed: $x = 0$ and $y = 0$ (grey) are the two "
+CAPTION = (
+    r"Descent at the scale $s = d \cdot e$. (A) Trajectories, computed: $x = 0$ and $y = 0$ (grey) are the two "
     r"manifolds of integrators; random starts (colours) end on one of them, $W = 0$ (dotted) comes down the diagonal "
     r"to where they meet. (B) Loss for 8 draws of the vectors (overlap 0.4). From a "
     r"random $\omega$ of spectral radius 0.1 it ends on a straight line in a logarithmic scale, steeper or "
     r"flatter according to where it arrives (the floor is rounding). (C) From $W = 0$ it ends on the power law "
     r"$\tau^{-2}$. $\gamma = 0.995$, $T = 3$, $\eta = 1/\lambda_{max}$ at the intersection of the manifolds (about "
-    r"0.025 for the loss summed over time), so that the power law is reached soon enough to be seen over two decades.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"0.025 for the loss summed over time), so that the power law is reached soon enough to be seen over two decades."
 )

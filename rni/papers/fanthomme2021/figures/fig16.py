@@ -7,12 +7,10 @@ from matplotlib.figure import Figure as Drawing
 from rni.core.errors import Diverged
 from rni.losses import ReLUProxyLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import proxy_descent, proxy_scales
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, proxy_descent, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 from rni.theory.proxy import ProxyHessian, proxy_hessian
 from rni.training import train
 from rni.weights import LowRank
@@ -26,21 +24,25 @@ SETTINGS = (
 FACTORS = (0.97, 1.03)  # of the predicted stability limit
 
 
-def specifications(profile: Profile, neurons: int) -> list[list[Specification]]:
+def specifications(profile: Profile, neurons: int) -> list[list[Run]]:
     """A row for each scale, a column for each seed."""
     seeds = range(profile.seeds(SEEDS, few=2, quick=1))
     return [[proxy_descent(scale, neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [s for n in (SMALL, profile.neurons) for row in specifications(profile, n) for s in row]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     sizes = (SMALL, profile.neurons)
-    results = [[[runs[spec] for spec in row] for row in specifications(profile, n)] for n in sizes]
-    largest = np.array([[[_hessian(r.network).largest_eigenvalue() for r in row] for row in of] for of in results])
-    smallest = np.array([[[effective_eigenvalue(r) for r in row] for row in of] for of in results])
+    trained = [[[results[run] for run in row] for row in specifications(profile, n)] for n in sizes]
+    largest = np.array([[[_hessian(r.network).largest_eigenvalue() for r in row] for row in of] for of in trained])
+    smallest = np.array([[[effective_eigenvalue(r) for r in row] for row in of] for of in trained])
     s = np.array(proxy_scales(profile))
     tested = [0, int(np.abs(np.log(s)).argmin()), len(s) - 1]
-    growth = [[_growth(of[k][0].network, largest[i, k, 0]) for k in tested] for i, of in enumerate(results)]
-    whole = _hessian(results[0][tested[1]][0].network).dense().reshape(SMALL**2, -1)
+    growth = [[_growth(of[k][0].network, largest[i, k, 0]) for k in tested] for i, of in enumerate(trained)]
+    whole = _hessian(trained[0][tested[1]][0].network).dense().reshape(SMALL**2, -1)
     dense = float(torch.linalg.eigvalsh(whole)[-1])
     return {
         "scales": s,
@@ -174,17 +176,9 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig16",
-    order=160,
-    title="Hessian of the ReLU proxy loss",
-    section="Single-channel ReLU proxy loss gradients and Hessian",
-    caption=r"At the minima that gradient descent finds from $W = 0$, $\gamma = 0.995$, independent unit vectors, for "
+CAPTION = (
+    r"At the minima that gradient descent finds from $W = 0$, $\gamma = 0.995$, independent unit vectors, for "
     r"the paper's 50 neurons and for a larger network. A: the largest eigenvalue, by Lanczos. B: the largest stable "
     r"learning rate, confirmed by descents just below and above it. C: steps to come closer by a factor e at the "
-    r"learning rate $1/\lambda_+$, with $\lambda_-$ from the decay of the loss. The grey line is $s = |e||d|$.",
-    runs=lambda profile: [s for n in (SMALL, profile.neurons) for row in specifications(profile, n) for s in row],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"learning rate $1/\lambda_+$, with $\lambda_-$ from the decay of the loss. The grey line is $s = |e||d|$."
 )

@@ -5,12 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import svd
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import PROXY_DECAY, proxy_descent, proxy_scales
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import PROXY_DECAY, Run, proxy_descent, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 
 SEEDS = 8
 OVERLAPS = {
@@ -25,14 +23,18 @@ SETTINGS = (
 )
 
 
-def specifications(profile: Profile) -> list[list[Specification]]:
+def specifications(profile: Profile) -> list[list[Run]]:
     """A row for each scale, a column for each seed."""
     seeds = range(profile.seeds(SEEDS, few=2))
     return [[proxy_descent(scale, profile.neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
-    rows = [[_singular(runs[spec]) for spec in row] for row in specifications(profile)]
+def runs(profile: Profile) -> list[Run]:
+    return [spec for row in specifications(profile) for spec in row]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
+    rows = [[_singular(results[spec]) for spec in row] for row in specifications(profile)]
     by_name = {name: np.array([[found[name] for found in row] for row in rows]) for name in rows[0][0]}
     return {"scales": np.array(proxy_scales(profile)), "neurons": profile.neurons, **by_name}  # each (scales, seeds)
 
@@ -225,17 +227,9 @@ def _points(axis: Axes, s: np.ndarray, values: np.ndarray, color: str, label: st
     axis.errorbar(s, values.mean(1), spread, fmt="o--", color=color, markersize=4, linewidth=0.8, label=label)
 
 
-FIGURE = Figure(
-    id="fig17",
-    order=170,
-    title="Rank-one ReLU integrators",
-    section="Analysis of rank-1 ReLU generalizing integrators",
-    caption=r"One channel, $\gamma = 0.995$, plain gradient descent on the exact ReLU proxy loss from $W = 0$. A: the "
+CAPTION = (
+    r"One channel, $\gamma = 0.995$, plain gradient descent on the exact ReLU proxy loss from $W = 0$. A: the "
     r"leading singular value against the scale, with the lower bound (line). B: overlaps of the leading singular "
     r"vectors $l, r$ with decoder and encoder; the line is the prediction for $r^\dagger e$. Means over networks, bars "
-    r"reach the farthest one.",
-    runs=lambda profile: [spec for row in specifications(profile) for spec in row],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"reach the farthest one."
 )

@@ -4,20 +4,23 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import proxy_descent
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, proxy_descent
 from rni.plots.style import DIVERGING, panels
 
 SCALES = (0.1, 10.0)
 SETTINGS = "a learning rate just below the stability limit of each scale instead of the authors' small ones"
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [proxy_descent(scale, profile.neurons, 0) for scale in SCALES]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     measured: Measured = {"scales": np.array(SCALES), "agreement": [], "positive": [], "norm": [], "matrices": []}
     for scale in SCALES:
-        net = runs[proxy_descent(scale, profile.neurons, 0)].network
+        net = results[proxy_descent(scale, profile.neurons, 0)].network
         pattern = net.recurrent(net.encoders.T)[0]  # W e, along L: its sign is the neuron's population
         order = torch.argsort((pattern < 0).int(), stable=True)
         w, positive = net.recurrent.matrix()[order][:, order], pattern[order] > 0
@@ -87,16 +90,8 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig18",
-    order=180,
-    title="Weights ordered by population",
-    section="Analysis of rank-1 ReLU generalizing integrators",
-    caption=r"$W$ of two networks trained on the ReLU proxy loss, $\gamma = 0.995$, at $s = 0.1$ (A) and $s = 10$ (B); "
+CAPTION = (
+    r"$W$ of two networks trained on the ReLU proxy loss, $\gamma = 0.995$, at $s = 0.1$ (A) and $s = 10$ (B); "
     r"neurons are ordered by the sign of their current at a positive integral, lines separate the two populations. "
-    r"Colours saturate at the largest 2 % of the weights.",
-    runs=lambda profile: [proxy_descent(scale, profile.neurons, 0) for scale in SCALES],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"Colours saturate at the largest 2 % of the weights."
 )

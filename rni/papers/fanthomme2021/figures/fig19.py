@@ -10,15 +10,14 @@ from matplotlib.figure import Figure as Drawing
 from torch import Tensor, nn
 
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, TARGET, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.training import Adam
 from rni.training.transfer import Head, boundary_distance, context, fit_head
 
-TASK = {"decays": [0.8, 0.75, 0.75]}
+DECAYS = (0.8, 0.75, 0.75)
 SEQUENCES = ((512, 40), (256, 40), (32, 400))  # of so many steps, to train the head and to test it twice
 BINS = 10
 BATCH = 32  # sequences in each step of a head's descent
@@ -28,7 +27,7 @@ SHORTER = (
 )
 
 
-def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Specification:
+def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Run:
     """Three channels, sigmoidal neurons, Adam; decoders trained too. On the proxy loss, or on batches of 10 steps."""
     training: dict[str, Any] = {
         "loss": loss,
@@ -43,17 +42,17 @@ def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Speci
         else {"duration": 10, "batch": 32, "steps": 1000}
     )
     network = {"neurons": profile.neurons, "activation": "sigmoid"}
-    return Specification.parse({"seed": seed, "task": TASK, "network": network, "training": training})
+    return training_run(DECAYS, network, seed=seed, **training)
 
 
-def integrators(profile: Profile) -> list[Specification]:
+def integrators(profile: Profile) -> list[Run]:
     return [specification(profile, seed=seed) for seed in range(profile.seeds(4, few=2, quick=1))]
 
 
 def untrained(profile: Profile) -> Network:
     """The same kind of network with random weights of spectral radius 1."""
     network = {"neurons": profile.neurons, "activation": "sigmoid", "initial_radius": 1.0}
-    return Specification.parse({"task": TASK, "network": network}).build()
+    return training_run(DECAYS, network).build()
 
 
 def correct(
@@ -83,15 +82,19 @@ def with_constant(code: Tensor) -> Tensor:
     return torch.cat([code, torch.ones_like(code[..., :1])], -1)
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [*integrators(profile), specification(profile, "proxy")]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     generator = torch.Generator().manual_seed(0)
     inputs = [white_noise(*shape, 3, generator) for shape in SEQUENCES]
-    nets = [runs[each].network for each in integrators(profile)]
+    nets = [results[each].network for each in integrators(profile)]
     integrals = [nets[0].task.targets(x) for x in inputs]
     labels = [context(y) for y in integrals]
     found = [correct(lambda x, net=net: net(x)[0], inputs, labels) for net in nets]
-    random, proxy = untrained(profile), runs[specification(profile, "proxy")].network
+    random, proxy = untrained(profile), results[specification(profile, "proxy")].network
     descended = [correct(lambda x, net=net: net(x)[0], inputs, labels, descended_head) for net in nets]
     codes: dict[str, Callable[[Tensor], Tensor]] = {
         "proxy": lambda x: proxy(x)[0],
@@ -221,13 +224,8 @@ def _shade(axis: Axes, cue: np.ndarray) -> None:
         axis.bar(steps[chosen], 1, 1.0, transform=axis.get_xaxis_transform(), **options)
 
 
-FIGURE = Figure(
-    id="fig19",
-    order=190,
-    computes=True,
-    title="Transfer to a context-dependent decision",
-    section="Example of transfer learning: context-dependent selectivity",
-    caption=r"A: output of the head over a sequence of white noise it has not seen; shaded in the colour of the "
+CAPTION = (
+    r"A: output of the head over a sequence of white noise it has not seen; shaded in the colour of the "
     r"channel that decides, $y_0$ where $y_2 < 0$ and $y_1$ where $y_2 > 0$. C: the three integrals (pale) and the "
     r"network's own outputs. B: accuracy on new sequences of 40 and 400 steps, of the same head on the states of "
     r"integrators trained on batches (points: networks), where the head is the one of least cross-entropy or learnt by "
@@ -235,9 +233,6 @@ FIGURE = Figure(
     r"network. D: errors in tenths of the samples, by the distance of the "
     r"integrals to the nearest sample of the other label. Three sigmoidal channels, decays 0.8, 0.75, 0.75; inputs "
     r"N(0, 1), whose integrals stay in the range trained on. The head minimises cross-entropy on 512 sequences of 40 "
-    r"steps by L-BFGS, or the squared error by the authors' Adam.",
-    runs=lambda profile: [*integrators(profile), specification(profile, "proxy")],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"steps by L-BFGS, or the squared error by the authors' Adam."
 )
+COMPUTES = True

@@ -10,8 +10,7 @@ from matplotlib.patches import Patch
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
 from rni.plots.style import CHANNELS
 from rni.theory import Plane, g_1, gamma_matrix, is_generalizing_integrator, plane, rank_one
 from rni.weights.vectors import independent
@@ -47,7 +46,7 @@ def examine(space: Plane, found: Sequence[Point], scale: float | None = None) ->
     return np.array([report.moment_error for report in reports]), np.array([report.rank for report in reports])
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     space = plane(1, 1, OVERLAP)
     found = list(points(space, np.random.default_rng(2), 20))
     flat_error, flat_rank = examine(space, [(0.0, a, b) for _, a, b in found])
@@ -175,16 +174,9 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig2",
-    order=20,
-    title="Manifolds of generalizing integrators",
-    section="Case of linear activation",
-    caption=r"Matrices $\omega$ with one eigenvalue $\gamma$, by their other eigenvalue $\lambda$ and the slopes "
+CAPTION = (
+    r"Matrices $\omega$ with one eigenvalue $\gamma$, by their other eigenvalue $\lambda$ and the slopes "
     r"$\alpha$, $\beta$ of the two eigenvectors. All integrators lie on three surfaces: where $\lambda = 0$ any scale "
     r"occurs; on the other two, where the mode of $\lambda$ is not read or not driven, only $s = d \cdot e$. Drawn "
-    r"from the closed forms for unit vectors with $d \cdot e = 0.8$; $\alpha = \beta$ is no matrix.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"from the closed forms for unit vectors with $d \cdot e = 0.8$; $\alpha = \beta$ is no matrix."
 )

@@ -11,21 +11,18 @@ from matplotlib.patches import Arc, Circle
 from rni.analysis import relative_error
 from rni.analysis.population import NAMES, population_vectors, populations
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import factored, networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, factored, networks, training_run
 from rni.plots.style import POPULATIONS, TARGET, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 
 
-def specifications(profile: Profile, loss: str = "batch") -> list[Specification]:
+def specifications(profile: Profile, loss: str = "batch") -> list[Run]:
     """ReLU, one channel, decay 0.995, scale 1, from W = 0."""
     if loss == "batch":
         return networks(profile, "relu", "batch", 1, 10, few=5)
     network = {"neurons": profile.neurons, "weights": factored(profile)}
-    raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": network}
-    return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10))]
+    return [training_run([0.995], network, seed=seed, loss=loss) for seed in range(profile.seeds(10))]
 
 
 @torch.no_grad()
@@ -86,10 +83,14 @@ def switch(net: Network, members: np.ndarray) -> dict[str, np.ndarray]:
     return {"switch_inputs": x[0, :, 0].numpy(), "switch_activity": means}
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
-    batch = [runs[specification].network for specification in specifications(profile)]
+def runs(profile: Profile) -> list[Run]:
+    return [*specifications(profile), *specifications(profile, "proxy")]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
+    batch = [results[specification].network for specification in specifications(profile)]
     examined = {"batch": [examine(net) for net in batch]}
-    examined["proxy"] = [examine(runs[s].network, 1e-6) for s in specifications(profile, "proxy")]
+    examined["proxy"] = [examine(results[s].network, 1e-6) for s in specifications(profile, "proxy")]
     measured: Measured = {
         f"{loss}_{key}": np.stack([each[key] for each in several])
         for loss, several in examined.items()
@@ -306,17 +307,9 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
-FIGURE = Figure(
-    id="fig3",
-    order=30,
-    title="Two populations",
-    section="Non-linear activation: case of a single channel",
-    caption=r"A: activity of each neuron per unit of positive ($L_+$) and negative ($L_-$) integral, for all neurons "
+CAPTION = (
+    r"A: activity of each neuron per unit of positive ($L_+$) and negative ($L_-$) integral, for all neurons "
     r"of all networks; almost all lie on one of the axes. B: mean activity of the two populations when a second input "
     r"turns the sign of the integral. C: the mean current that each population brings to a neuron of either, per unit "
-    r"of its integral: both excite themselves (loops) and inhibit the other (bars).",
-    runs=lambda profile: [*specifications(profile), *specifications(profile, "proxy")],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"of its integral: both excite themselves (loops) and inhibit the other (bars)."
 )

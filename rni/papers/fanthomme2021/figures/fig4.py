@@ -4,37 +4,28 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import factored
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, factored, training_run
 from rni.plots.style import CHANNELS, POPULATIONS, TARGET, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 
 
-def specification(profile: Profile, seed: int = 0, duration: int = 3) -> Specification:
+def specification(profile: Profile, seed: int = 0, duration: int = 3) -> Run:
     """ReLU, one channel, decay 0.995, scale 2, batch descent on sequences of a few steps from W = 0."""
     rate, batch = (0.025, 32) if duration == 3 else (1 / (4 * duration**3), 16)  # longer ones need smaller steps
     steps = 3500 if profile.quick else 5000
-    return Specification.parse(
-        {
-            "seed": seed,
-            "task": {"decays": [0.995], "scales": [2.0]},
-            "network": {"neurons": profile.neurons, "weights": factored(profile)},
-            "training": {
-                "duration": duration,
-                "batch": batch,
-                "learning_rate": rate,
-                "schedule": "cosine",
-                "steps": steps,
-            },
-        }
-    )
+    network = {"neurons": profile.neurons, "weights": factored(profile)}
+    training = {"duration": duration, "batch": batch, "learning_rate": rate, "schedule": "cosine", "steps": steps}
+    return training_run([0.995], network, scales=[2.0], seed=seed, **training)
+
+
+def runs(profile: Profile) -> list[Run]:
+    return [specification(profile)]
 
 
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
-    net = runs[specification(profile)].network
+def measure(results: Results, profile: Profile) -> Measured:
+    net = results[specification(profile)].network
     x = white_noise(16, 200, 1, torch.Generator().manual_seed(0))
     y = net.task.targets(x).flatten().double()
     currents = net.currents(x).flatten(0, 1).double()  # (samples, neurons)
@@ -127,16 +118,8 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig4",
-    order=40,
-    title="Currents of a ReLU network",
-    section="Non-linear activation: case of a single channel",
-    caption=r"One channel, $s = 2$, $\gamma = 0.995$, batch descent on three steps, at a rate that falls to 0. A: "
+CAPTION = (
+    r"One channel, $s = 2$, $\gamma = 0.995$, batch descent on three steps, at a rate that falls to 0. A: "
     r"currents of the neurons with the steepest positive and negative slope against the integral, over 200 steps of "
-    r"white noise. B: alignment of the whole current vector with the image $W e$ of the encoder.",
-    runs=lambda profile: [specification(profile)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"white noise. B: alignment of the whole current vector with the image $W e$ of the encoder."
 )

@@ -8,41 +8,43 @@ from matplotlib.figure import SubFigure
 from rni.analysis.population import NAMES
 from rni.losses import ReLUProxyLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig3 import examine
 from rni.papers.fanthomme2021.figures.fig4 import specification
-from rni.papers.fanthomme2021.trainings import proxy_descent
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.trainings import Run, proxy_descent
 from rni.plots.style import POPULATIONS, THEORY, legend, plain
-from rni.runs.specification import Specification
 
 NETWORKS = 4
 SCALE = 2.0
 
 
-def specifications(profile: Profile) -> list[Specification]:
+def specifications(profile: Profile) -> list[Run]:
     return [specification(profile, seed) for seed in range(profile.seeds(NETWORKS))]
 
 
-def on_ten_steps(profile: Profile) -> list[Specification]:
+def on_ten_steps(profile: Profile) -> list[Run]:
     """As the caption says, but in the quick profile: the authors' script has three steps."""
     return [] if profile.quick else [specification(profile, duration=10)]
 
 
-def on_the_proxy(profile: Profile) -> list[Specification]:
+def on_the_proxy(profile: Profile) -> list[Run]:
     """The same task on the proxy loss: networks of Fig 17."""
     return [proxy_descent(SCALE, profile.neurons, seed) for seed in range(profile.seeds(NETWORKS))]
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [*specifications(profile), *on_ten_steps(profile), *on_the_proxy(profile)]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     """Currents of the first network; the lines, (networks, 2) with slope and correlation, of all."""
-    nets = [runs[each].network for each in specifications(profile)]
+    nets = [results[each].network for each in specifications(profile)]
     examined = [examine(net) for net in nets]
     positive, negative, encoder = np.stack([currents(*each) for each in zip(nets, examined, strict=True)], axis=1)
-    longer = [runs[each].network for each in on_ten_steps(profile)]
+    longer = [results[each].network for each in on_ten_steps(profile)]
     of_longer = [currents(net, examine(net)) for net in longer]
-    minimisers = [runs[each].network for each in on_the_proxy(profile)]
+    minimisers = [results[each].network for each in on_the_proxy(profile)]
     perfect = [examine(net, 1e-6) for net in minimisers]
     plus, minus, driven = np.stack([currents(*each) for each in zip(minimisers, perfect, strict=True)], axis=1)
     proxy = ReLUProxyLoss(nets[0].task)
@@ -214,16 +216,8 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig5",
-    order=50,
-    title="Patterns of currents",
-    section="Non-linear activation: case of a single channel",
-    caption=r"Contributions to the currents of the network of Figure 4 ($s = 2$), neuron by neuron, coloured "
+CAPTION = (
+    r"Contributions to the currents of the network of Figure 4 ($s = 2$), neuron by neuron, coloured "
     r"by population. Left: $W L_-$ against $W L_+$. Right: $W e$ against $W L_+$. Dashed: exact integration. Slopes "
-    r"differ by some percent from one training to the next; the claims are about their mean over all networks.",
-    runs=lambda profile: [*specifications(profile), *on_ten_steps(profile), *on_the_proxy(profile)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"differ by some percent from one training to the next; the claims are about their mean over all networks."
 )

@@ -8,9 +8,8 @@ from torch import Tensor
 from rni.activations import Sigmoid
 from rni.analysis import linear_map, relative_error, svd
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import of_a_cell
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, of_a_cell
 from rni.plots.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.tasks.inputs import bursts
 from rni.weights.vectors import independent
@@ -97,11 +96,15 @@ def thresholds(activity: np.ndarray) -> np.ndarray:
     return np.bincount(first, minlength=middle + 1) / max(1, len(first))
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [s for loss in LOSSES for s in of_a_cell(profile, "sigmoid", loss, 1)]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     x = bursts(32, 400, 1, torch.Generator().manual_seed(0))
     measured: Measured = {}
     for loss in LOSSES:
-        trained = [runs[s].network for s in of_a_cell(profile, "sigmoid", loss, 1)]
+        trained = [results[s].network for s in of_a_cell(profile, "sigmoid", loss, 1)]
         examined = [examine(net, x) for net in trained]
         measured |= {f"{loss}_{key}": np.stack([each[key] for each in examined]) for key in examined[0]}
         shown = characteristics(trained[0], x, examined[0]["largest"])
@@ -248,18 +251,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig6",
-    order=60,
-    title="Sigmoid networks, one channel",
-    section="Non-linear activation: case of a single channel",
-    caption=r"A, B: current and activity of two neurons against the integral (batch loss): one saturates at the end of "
+CAPTION = (
+    r"A, B: current and activity of two neurons against the integral (batch loss): one saturates at the end of "
     r"its range, the other does not; each has its scale in B. C: mean activity of all neurons at given values of the "
     r"integral, in bins of $8/100$, and at their negatives (dotted) (proxy loss, all networks). D: part of the neurons "
     r"that are strongly active against the integral, for both losses: more and more are recruited, on both sides. "
-    r"$\gamma = 0.8$, structured sequences.",
-    runs=lambda profile: [s for loss in LOSSES for s in of_a_cell(profile, "sigmoid", loss, 1)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"$\gamma = 0.8$, structured sequences."
 )

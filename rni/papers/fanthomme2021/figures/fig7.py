@@ -6,11 +6,9 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import outliers, svd
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, networks
 from rni.plots.style import SEEDS, legend, panels
-from rni.runs.specification import Specification
 
 LEAST = {"relu": 3.0, "sigmoid": 2.0}  # of the D-th singular value over the next
 NAMES = {"relu": "ReLU", "sigmoid": "sigmoid"}
@@ -23,16 +21,20 @@ SHORTER = (
 )
 
 
-def trained(profile: Profile, activation: str, channels: int) -> list[Specification]:
+def trained(profile: Profile, activation: str, channels: int) -> list[Run]:
     seeds = {"seeds": 4, "few": 3} if channels == 3 else {"seeds": 2, "few": 1, "quick": 1}
     return networks(profile, activation, "batch", channels, **seeds)
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [s for name in LEAST for channels in (3, *OTHERS) for s in trained(profile, name, channels)]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     """All singular values, (seeds, neurons), by activation and channels."""
     return {
         f"{activation}_{channels}": np.stack(
-            [all_values(runs[s].network) for s in trained(profile, activation, channels)]
+            [all_values(results[s].network) for s in trained(profile, activation, channels)]
         )
         for activation in LEAST
         for channels in (3, *OTHERS)
@@ -112,17 +114,9 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig7",
-    order=70,
-    title="Spectra",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"Singular values of $W$ in ReLU (A, decays 0.995, 0.995, 0.992) and sigmoid networks (B, 0.8, 0.8, 0.75) "
+CAPTION = (
+    r"Singular values of $W$ in ReLU (A, decays 0.995, 0.995, 0.992) and sigmoid networks (B, 0.8, 0.8, 0.75) "
     r"of three channels after descent on the batch loss, one colour for each training; triangles mark the three "
     r"largest. Trained on sequences of 3 (ReLU) and 5 steps (sigmoid), not of 10 as in the paper: in the same time "
-    r"they become better integrators.",
-    runs=lambda profile: [s for name in LEAST for channels in (3, *OTHERS) for s in trained(profile, name, channels)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"they become better integrators."
 )

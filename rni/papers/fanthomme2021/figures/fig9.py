@@ -5,9 +5,8 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import linear_map, relative_error
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, networks
 from rni.plots.style import CHANNELS, SEQUENTIAL, TARGET, legend, panels
 from rni.tasks.inputs import bursts, white_noise
 
@@ -18,12 +17,16 @@ SETTINGS = (
 )
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [s for loss in ("proxy", "batch") for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     generator = torch.Generator().manual_seed(0)
     x, noise = bursts(16, 1000, 2, generator), white_noise(64, 200, 2, generator)
     trained = {
-        loss: [runs[s].network for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
+        loss: [results[s].network for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
         for loss in ("proxy", "batch")
     }
     net = trained["proxy"][0]
@@ -103,17 +106,7 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig9",
-    order=90,
-    title="Sigmoid networks, two channels",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"A, B: outputs of a sigmoid network trained on the proxy loss, and their targets, on a structured "
-    r"sequence. C: activity of one neuron in the plane of the two integrals, on white noise. Decays 0.8 and 0.75.",
-    runs=lambda profile: [
-        s for loss in ("proxy", "batch") for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+CAPTION = (
+    r"A, B: outputs of a sigmoid network trained on the proxy loss, and their targets, on a structured "
+    r"sequence. C: activity of one neuron in the plane of the two integrals, on white noise. Decays 0.8 and 0.75."
 )

@@ -12,10 +12,9 @@ from scipy.optimize import linear_sum_assignment
 from rni.analysis import relative_error, svd
 from rni.core.errors import InputError
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, TARGET, THEORY, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.theory import (
     SameVectorsDescent,
@@ -47,7 +46,7 @@ TEST_STEPS = 500
 SIZES = (250, 500, 1000, 2000, 4000)  # of networks with a bulk
 
 
-def single(profile: Profile, start: str, decay: float, duration: int) -> Specification:
+def single(profile: Profile, start: str, decay: float, duration: int) -> Run:
     """One channel, trained on the averaged loss; descent at the learning rate of the theory."""
     radius, optimizer = STARTS[start]
     if optimizer == "adam":
@@ -55,16 +54,16 @@ def single(profile: Profile, start: str, decay: float, duration: int) -> Specifi
     return descent(profile, decay, duration, radius)
 
 
-def descent(profile: Profile, decay: float, duration: int, radius: float, **loss: Any) -> Specification:
+def descent(profile: Profile, decay: float, duration: int, radius: float, **loss: Any) -> Run:
     rate = fastest_convergence(plane(1, 1, 0), decay, 1.0, max(duration, 3)).learning_rate
     return specification(profile, (decay,), duration, "sgd", rate, 1500 if radius == 0 else 600, radius, **loss)
 
 
-def on_correlated_inputs(profile: Profile) -> Specification:
+def on_correlated_inputs(profile: Profile) -> Run:
     return descent(profile, LONG, 3, 0.0, correlation=CORRELATION)
 
 
-def several(profile: Profile, decays: tuple[float, ...]) -> Specification:
+def several(profile: Profile, decays: tuple[float, ...]) -> Run:
     """Several channels from W = 0."""
     return specification(profile, decays, 3, "sgd", 0.03, 2500, 0.0)
 
@@ -78,14 +77,14 @@ def specification(
     steps: int,
     radius: float,
     **loss: Any,
-) -> Specification:
+) -> Run:
     network = {"activation": "linear", "neurons": profile.neurons, "precision": "float64", "initial_radius": radius}
     training = {"loss": "averaged", "duration": duration, "optimizer": optimizer, "learning_rate": rate, "steps": steps}
     training |= {"stop_loss": 1e-14, **loss}
-    return Specification.parse({"task": {"decays": decays}, "network": network, "training": training})
+    return training_run(decays, network, **training)
 
 
-def needed(profile: Profile) -> list[Specification]:
+def runs(profile: Profile) -> list[Run]:
     chosen = [single(profile, start, SHORT, duration) for start in list(STARTS)[1:] for duration in DURATIONS]
     chosen += [single(profile, "null, GD", LONG, duration) for duration in DURATIONS]
     chosen += [descent(profile, LONG, 3, radius) for radius in RADII]
@@ -264,23 +263,23 @@ def special_cases() -> dict[str, float]:
     }
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     starts = list(STARTS)
-    exact = [runs[single(profile, "null, GD", LONG, duration)].network for duration in DURATIONS]
+    exact = [results[single(profile, "null, GD", LONG, duration)].network for duration in DURATIONS]
     errors = [
-        [long_error(runs[single(profile, start, SHORT, duration)].network) for duration in DURATIONS]
+        [long_error(results[single(profile, start, SHORT, duration)].network) for duration in DURATIONS]
         for start in starts[1:]
     ]
     before = {start: eigenvalues(single(profile, start, SHORT, 3).build()) for start in ("small, GD", "small, Adam")}
-    after = {start: eigenvalues(runs[single(profile, start, SHORT, 3)].network) for start in before}
+    after = {start: eigenvalues(results[single(profile, start, SHORT, 3)].network) for start in before}
     ways = {start: moved(before[start], after[start]) for start in before}
     matrices = {
-        start: [w.recurrent.matrix().detach().numpy() for w in (s.build(), runs[s].network)]
+        start: [w.recurrent.matrix().detach().numpy() for w in (s.build(), results[s].network)]
         for start in before
         for s in [single(profile, start, SHORT, 3)]
     }
-    by_radius = [runs[descent(profile, LONG, 3, radius)].network for radius in RADII]
-    multiplexing = [runs[several(profile, decays)].network for decays in CHANNEL_DECAYS]
+    by_radius = [results[descent(profile, LONG, 3, radius)].network for radius in RADII]
+    multiplexing = [results[several(profile, decays)].network for decays in CHANNEL_DECAYS]
     channels = [examine_channels(net) for net in multiplexing]
     spreads = np.array([perturbations(n, 256, 4, 0.5) for n in SIZES])
     trained = exact[1].recurrent
@@ -290,9 +289,9 @@ def measure(runs: Runs, profile: Profile) -> Measured:
         "start_errors": np.array(errors),
         "radius_errors": np.array([long_error(net) for net in by_radius]),
         "radius_misses": np.array([np.abs(eigenvalues(net) - LONG).min() for net in by_radius]),
-        "radius_losses": np.array([runs[descent(profile, LONG, 3, radius)].losses[-1] for radius in RADII]),
-        "adam_long_error": long_error(runs[single(profile, "null, Adam", LONG, 3)].network),
-        "correlated_error": long_error(runs[on_correlated_inputs(profile)].network),
+        "radius_losses": np.array([results[descent(profile, LONG, 3, radius)].losses[-1] for radius in RADII]),
+        "adam_long_error": long_error(results[single(profile, "null, Adam", LONG, 3)].network),
+        "correlated_error": long_error(results[on_correlated_inputs(profile)].network),
         "bulk_change": np.array([change_of_bulk(*matrices[start]) for start in matrices]),
         **close_to_one(),
         "singular_ratio": float((svd(trained).values[1] / svd(trained).values[0]).item()),
@@ -605,21 +604,13 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="linear",
-    order=25,
-    title="Trained linear networks",
-    section="Case of linear activation",
-    caption=r"Not in the paper: what it states of linear networks without a figure. (A) Error on sequences of 500 "
+CAPTION = (
+    r"Not in the paper: what it states of linear networks without a figure. (A) Error on sequences of 500 "
     r"steps after training on sequences of $T$ steps, from $W = 0$ or from a random $W$ of spectral radius 0.1, by "
     r"gradient descent or Adam; squares: the longer memory from smaller and smaller starts, where an eigenvalue a "
     r"few thousandths off is enough for such errors. (B) Eigenvalues before and after descent from the small start "
     r"($\gamma = 0.8$, $T = 3$). (C) Spread of the change of the moments when a random bulk of radius 0.5 is added to "
     r"an integrator of rank 1; lines: prediction, proportional to $n^{-1/2}$. (D) Singular values after training D "
     r"channels from $W = 0$ (below $10^{-9}$: drawn there). Adam's learning rate is $0.03/n$: at $5 \cdot 10^{-4}$ its "
-    r"networks generalise less well.",
-    runs=needed,
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"networks generalise less well."
 )

@@ -9,12 +9,10 @@ from matplotlib.figure import Figure as Drawing
 from rni.analysis import current_ratio, linear_map, mixing, relative_error, svd
 from rni.losses import BatchLoss, OwnLoss, ReLUProxyLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures import fig3
-from rni.papers.fanthomme2021.trainings import factored, first_below, networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.trainings import Run, factored, first_below, networks, training_run
 from rni.plots.style import CHANNELS, SEEDS, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.tasks.integration import Integration
 from rni.training import train
@@ -31,13 +29,13 @@ RADIUS = 0.1
 CHANNELS_TRAINED = (1, 2, 3, 4)  # two of them in the quick profile, whose trainings are short for more
 
 
-def specification(profile: Profile, weights: str = "dense", seed: int = 0, **training: Any) -> Specification:
+def specification(profile: Profile, weights: str = "dense", seed: int = 0, **training: Any) -> Run:
     """ReLU, one channel, decay 0.995, from W = 0."""
     network = {"neurons": profile.neurons, "weights": weights}
-    return Specification.parse({"seed": seed, "task": {"decays": [0.995]}, "network": network, "training": training})
+    return training_run([0.995], network, seed=seed, **training)
 
 
-def by_duration(profile: Profile) -> dict[str, dict[int, Specification]]:
+def by_duration(profile: Profile) -> dict[str, dict[int, Run]]:
     """For each optimizer, the runs by duration; descent on two steps too.
 
     Adam's steps have the same size in every weight, so that its rate goes with 1 / n and has to fall in the end; on
@@ -64,7 +62,7 @@ def by_duration(profile: Profile) -> dict[str, dict[int, Specification]]:
     return {"sgd": descent, "adam": by_adam}
 
 
-def by_trained(profile: Profile) -> dict[str, list[list[Specification]]]:
+def by_trained(profile: Profile) -> dict[str, list[list[Run]]]:
     """The recurrent weights alone, with the decoders, and with all vectors: a row for each rate, a column for a seed.
 
     Trained vectors grow, and with them the curvature: beyond four times the authors' rate descent may diverge.
@@ -90,7 +88,7 @@ def by_trained(profile: Profile) -> dict[str, list[list[Specification]]]:
     }
 
 
-def two_channels(profile: Profile) -> dict[str, Specification]:
+def two_channels(profile: Profile) -> dict[str, Run]:
     """Two channels on the batch loss, by start and optimizer."""
     n, steps = profile.neurons, 2500 if profile.quick else 3500
     others: dict[str, tuple[float, dict[str, Any]]] = {
@@ -99,12 +97,11 @@ def two_channels(profile: Profile) -> dict[str, Specification]:
     }
     runs = {"null, GD": networks(profile, "relu", "batch", 2, 1)[0]}
     for name, (radius, training) in others.items():
-        network = {"neurons": n, "initial_radius": radius}
-        runs[name] = Specification.parse({"task": {"decays": TWO}, "network": network, "training": training})
+        runs[name] = training_run(TWO, {"neurons": n, "initial_radius": radius}, **training)
     return runs
 
 
-def of_channels(profile: Profile) -> list[Specification]:
+def of_channels(profile: Profile) -> list[Run]:
     """Networks of 1 to 4 channels on the batch loss: those of Table 1 and Fig 7."""
     several = CHANNELS_TRAINED[:2] if profile.quick else CHANNELS_TRAINED
     return [networks(profile, "relu", "batch", channels, 1)[0] for channels in several]
@@ -145,23 +142,33 @@ def proxy_as_a_term(steps: int = 400) -> np.ndarray:
     return np.array(errors)
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [
+        *(s for row in by_duration(profile).values() for s in row.values()),
+        *(s for rows in by_trained(profile).values() for row in rows for s in row),
+        *two_channels(profile).values(),
+        *of_channels(profile),
+        *fig3.specifications(profile, "proxy")[:1],
+    ]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     x = white_noise(16, 400, 1, torch.Generator().manual_seed(0))
     errors = {
-        f"errors_{optimizer}": np.array([[t, float(relative_error(runs[s].network, x)[0])] for t, s in row.items()])
+        f"errors_{optimizer}": np.array([[t, float(relative_error(results[s].network, x)[0])] for t, s in row.items()])
         for optimizer, row in by_duration(profile).items()
     }
     silent = specification(profile).loss().silent()
-    trained = {name: [[runs[s] for s in row] for row in rows] for name, rows in by_trained(profile).items()}
+    trained = {name: [[results[s] for s in row] for row in rows] for name, rows in by_trained(profile).items()}
     steps = {  # (rates, seeds, levels)
         name: np.array([[[first_below(np.array(r.losses) / silent, x) for x in LEVELS] for r in row] for row in rows])
         for name, rows in trained.items()
     }
     usual = [rows[0][0] for rows in trained.values()]
     vectors_too = [examine(result.network) for result in usual]
-    of_two = [examine(runs[s].network) for s in two_channels(profile).values()]
-    several = [examine(runs[s].network) for s in of_channels(profile)]
-    minimiser = examine(runs[fig3.specifications(profile, "proxy")[0]].network)
+    of_two = [examine(results[s].network) for s in two_channels(profile).values()]
+    several = [examine(results[s].network) for s in of_channels(profile)]
+    minimiser = examine(results[fig3.specifications(profile, "proxy")[0]].network)
     return {
         **errors,  # (durations, 2): each with its error
         "curves": np.stack([np.array(result.losses) for result in usual]) / silent,
@@ -375,25 +382,11 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="relu",
-    order=45,
-    title="What generalises",
-    section="Non-linear activation: case of a single channel",
-    caption=r"Not in the paper as a figure. A: error of ReLU networks over 400 steps of white noise against the "
+CAPTION = (
+    r"Not in the paper as a figure. A: error of ReLU networks over 400 steps of white noise against the "
     r"duration of the sequences they were trained on. B: loss during training, averaged over 50 steps, when the "
     r"recurrent weights alone, the decoders too, or all vectors are trained, at twice the authors' learning "
     r"rates each. C: steps until the loss has fallen to a part of a silent network's, with the best of the three. "
     r"Adam's rate is $0.1/n$, for longer sequences $0.3/n$, falling to 0: at a constant $5 \cdot 10^{-4}$ its networks "
-    r"drift.",
-    runs=lambda profile: [
-        *(s for row in by_duration(profile).values() for s in row.values()),
-        *(s for rows in by_trained(profile).values() for row in rows for s in row),
-        *two_channels(profile).values(),
-        *of_channels(profile),
-        *fig3.specifications(profile, "proxy")[:1],
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"drift."
 )

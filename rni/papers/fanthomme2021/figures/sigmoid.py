@@ -12,11 +12,9 @@ from torch import Tensor
 from rni.designs import design
 from rni.networks.accuracy import error_by_duration, relative_error
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import by_the_authors, factored, of_a_cell
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, by_the_authors, factored, of_a_cell, training_run
 from rni.plots.style import CHANNELS, THEORY, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import bursts
 from rni.tasks.integration import Integration
 
@@ -35,23 +33,23 @@ def sizes(profile: Profile) -> tuple[int, ...]:
     return (200, 300, 450) if profile.quick else (250, 500, 1000, 2000)
 
 
-def by_size(profile: Profile) -> list[list[Specification]]:
+def by_size(profile: Profile) -> list[list[Run]]:
     """For each size several seeds of the authors' training, as in Table 1; none in the quick profile."""
     if profile.quick:
         return []
     return [by_the_authors(replace(profile, neurons=n), "sigmoid", "proxy", 1, few=2) for n in TRAINED]
 
 
-def by_decay(profile: Profile) -> list[list[Specification]]:
+def by_decay(profile: Profile) -> list[list[Run]]:
     """For each decay: the batch loss; the proxy for all integrals of inputs up to 1, and for the same range; ReLU."""
     adam = {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons, "schedule": "cosine", "points": 32}
     adam |= {"steps": 1000 if profile.quick else 2000}
     descent = {"learning_rate": 0.5 / 27, "batch": 32, "train": "recurrent+decoders"}
 
-    def specification(decay: float, activation: str, weights: str = "dense", **training: Any) -> Specification:
+    def specification(decay: float, activation: str, weights: str = "dense", **training: Any) -> Run:
         network = {"neurons": profile.neurons, "activation": activation, "weights": weights}
         training = {"loss": "proxy"} | training
-        return Specification.parse({"task": {"decays": [decay]}, "network": network, "training": training})
+        return training_run([decay], network, **training)
 
     return [
         [
@@ -71,12 +69,19 @@ def capacity(net: Network) -> float:
     return float(net.decoders.detach().clamp(min=0).sum())
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [
+        *(s for rows in (by_size(profile), by_decay(profile)) for row in rows for s in row),
+        *of_a_cell(profile, "sigmoid", "proxy", 1),
+    ]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     x = bursts(32, 1000, 1, torch.Generator().manual_seed(0))
 
-    def error(specification: Specification, inputs: Tensor) -> float:
-        return float(relative_error(runs[specification].network, inputs))
+    def error(specification: Run, inputs: Tensor) -> float:
+        return float(relative_error(results[specification].network, inputs))
 
     def within(decay: float) -> Tensor:
         return x * RANGE * (1 - decay)
@@ -84,8 +89,8 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     def designed(neurons: int, seed: int) -> float:
         return float(relative_error(design(Integration([0.8]), neurons, "sigmoid", seed=seed).network, x))
 
-    def by_duration(specification: Specification) -> list[float]:
-        net = runs[specification].network
+    def by_duration(specification: Run) -> list[float]:
+        net = results[specification].network
         errors = error_by_duration(net.outputs(long), net.task.targets(long.double()), long)[:, 0]
         return [float(errors[duration - 1]) for duration in DURATIONS]
 
@@ -104,7 +109,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
             ]
         ),
         "within_errors": np.array([error(batch, within(decay)) for decay, (batch, *_) in tried]),
-        "capacity": capacity(runs[tried[0][1][1]].network),
+        "capacity": capacity(results[tried[0][1][1]].network),
     }
 
 
@@ -255,23 +260,12 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="sigmoid",
-    order=62,
-    title="Accuracy of sigmoid networks",
-    section="Non-linear activation: case of a single channel",
-    caption=r"Not in the paper as a figure. Relative error on structured sequences, one channel. A: against the number "
+CAPTION = (
+    r"Not in the paper as a figure. Relative error on structured sequences, one channel. A: against the number "
     r"of neurons, the same sigmoid for all: trained on the proxy loss as in Table 1 by the authors' protocol (not in "
     r"the quick profile), and designed instead; each seed and the mean. B: against the length of the sequence, each "
     r"network of Table 1 by our protocol and the mean. C: against the decay, for sigmoid networks trained on the "
     r"batch loss (dashed: with inputs that keep $z$ in the same range), on the proxy for all "
     r"integrals of inputs up to 1 and on the proxy for the same range of $z$ at all decays, and for ReLU; "
-    r"dotted: the decay beyond which no activities between 0 and 1 can make the largest integral.",
-    runs=lambda profile: [
-        *(s for rows in (by_size(profile), by_decay(profile)) for row in rows for s in row),
-        *of_a_cell(profile, "sigmoid", "proxy", 1),
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"dotted: the decay beyond which no activities between 0 and 1 can make the largest integral."
 )
