@@ -335,13 +335,12 @@ def draw(measured: Measured) -> Drawing:
 
 
 CAPTION = (
-    r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at "
-    r"$1.3\,D(D+1)$ neurons; what fits within an error $\epsilon$ with currents along the decoders, $n\epsilon^2 - 2$; "
-    r"what networks trained on the proxy hold (of 2, 3, 5 and 8 channels; 1 where all of these err by more); what "
-    r"designed sigmoid networks hold, with what bounded neurons that serve one channel each can, $\sqrt{n/2\pi}$ in "
-    r"units of the largest integral. B: norm of $W$ of these designs. C: error of networks trained on the proxy "
-    r"(squares) and on batches (crosses), over 200 steps of white noise; dotted, $\sqrt{(D+2)/n}$. D: how far the "
-    r"trained ReLU networks of Table 1 are from the exact integrator next to them, which has the same encoders and "
-    r"decoders."
+    r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at $1.3\,D(D+1)$ "
+    r"neurons; what fits within an error $\epsilon$ with currents along the decoders, $n\epsilon^2 - 2$; what networks "
+    "trained on the proxy hold (of 2, 3, 5 and 8 channels; 1 where all of these err by more); what designed sigmoid "
+    r"networks hold, with what bounded neurons that serve one channel each can, $\sqrt{n/2\pi}$ in units of the "
+    "largest integral. B: norm of $W$ of these designs. C: error of networks trained on the proxy (squares) and on "
+    r"batches (crosses), over 200 steps of white noise; dotted, $\sqrt{(D+2)/n}$. D: how far the trained ReLU networks "
+    "of Table 1 are from the exact integrator next to them, which has the same encoders and decoders."
 )
 COMPUTES = True

@@ -1,5 +1,7 @@
 """Beyond the paper: integrators without training, against trained ones."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -63,31 +65,26 @@ def claims(measured: Measured) -> list[Claim]:
     moved = {name: measured[f"{name}_change"] for name in ("designed", "trained")}
     limits = dict(zip(SEVERAL["sigmoid"], (0.01, 0.02, 0.04), strict=True))
     large = measured["neurons"] >= 1000
+    ours = partial(Claim, where="Beyond the paper", origin="ours")
     return [
-        Claim(
+        ours(
             id="design.relu-exact",
-            origin="ours",
-            where="Beyond the paper",
             statement="ReLU integrators of any number of channels exist exactly, with W of rank D, in closed form.",
             criterion=f"relative error below 1e-10 over {DURATION} steps",
             expected="exact",
             measured=_by_channels("relu", measured["relu_errors"]),
             holds=lambda m: max(m.values()) < 1e-10,
         ),
-        Claim(
+        ours(
             id="design.certified",
-            origin="ours",
-            where="Beyond the paper",
             statement="Their errors stay below a bound for sequences of any length.",
             criterion="a rigorous bound, above the error that was measured, below 1e-6 of the largest integral",
             expected="certified",
             measured=_by_channels("relu", np.where(measured["relu_rigorous"], measured["relu_bounds"], np.inf)),
             holds=lambda m: max(m.values()) < 1e-6 and bool((measured["relu_bounds"] >= measured["relu_errors"]).all()),
         ),
-        Claim(
+        ours(
             id="design.sigmoid",
-            origin="ours",
-            where="Beyond the paper",
             statement="Sigmoid integrators without training are better than trained ones.",
             criterion=f"relative error over {DURATION} steps of structured sequences below 1, 2 and 4 % for 1, 2 and 3 "
             "channels, with 1000 neurons",
@@ -96,10 +93,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=_by_channels("sigmoid", measured["sigmoid_errors"]) if large else None,
             holds=lambda m: all(m[f"D = {channels}"] < limit for channels, limit in limits.items()),
         ),
-        Claim(
+        ours(
             id="design.robust",
-            origin="ours",
-            where="Beyond the paper",
             statement="Designed weights are not more delicate than trained ones.",
             criterion="1 % of noise on W moves the outputs of a designed network by at most 1.5 times as much as those "
             "of a trained one with the same vectors, with 1000 neurons",

@@ -1,5 +1,6 @@
 """Fig 11: what encoders and decoders on parts of the network do to W and to selectivity."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,8 +127,9 @@ def claims(measured: Measured) -> list[Claim]:
     errors = {v: float(np.sqrt(np.square(measured[f"{v}_errors"]).mean())) for v in VARIANTS}
     steps = {v: float(measured[f"{v}_steps"].mean()) for v in VARIANTS}
     bar = f"{UNIFORM / 2:.3f}, half of the value for directions spread evenly over the plane"
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig11.blocks",
             where="Section 5, Fig 11 middle",
             statement="With encoder and decoder of each channel on a half of the network of its own, W is "
@@ -136,15 +138,13 @@ def claims(measured: Measured) -> list[Claim]:
             expected="block-diagonal",
             measured={v: outside[v] for v in ("same", "independent")},
             holds=lambda m: m["same"] < 0.01,
-            settings=SETTINGS,
         ),
         Claim(
             id="fig11.several-blocks",
             where="Section 5, text before Fig 11",
             statement="The network divides into D populations, one for each integral, for D = 3 too.",
             criterion="less than 1 % of the squared weights connect the three parts, and the mean mixing index is "
-            "below "
-            f"{measured['three_even'] / 10:.3f}, a tenth of the value for directions spread evenly",
+            f"below {measured['three_even'] / 10:.3f}, a tenth of the value for directions spread evenly",
             expected="block-diagonal",
             measured={"outside": measured["three_outside"], "mixing": measured["three_pure"]},
             holds=lambda m: m["outside"] < 0.01 and m["mixing"] < measured["three_even"] / 10,
@@ -164,7 +164,7 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: min(m.values()) >= measured["three_even"] / 2,
             settings="our trainings of Fig 7 and Table 1, one network each",
         ),
-        Claim(
+        trained_claim(
             id="fig11.pure",
             where="Section 5, Fig 11 middle",
             statement="There is no mixed selectivity then: each half codes one integral.",
@@ -173,9 +173,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="pure selectivity",
             measured=mixed(measured, "same"),
             holds=lambda index: index < UNIFORM / 10,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig11.overlap",
             where="Section 5, Fig 11 right",
             statement="Where the supports of the channels overlap neurons have mixed selectivity, and the others "
@@ -185,25 +184,22 @@ def claims(measured: Measured) -> list[Claim]:
             expected="mixed in the overlap only",
             measured={"in both": mixed(measured, "overlap", True), "others": mixed(measured, "overlap", False)},
             holds=lambda m: m["in both"] >= UNIFORM / 2 and m["others"] < UNIFORM / 10,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig11.relaxed",
             where="Section 5, text before Fig 11",
             statement="When the constraint on either the encoders or the decoders is relaxed mixed selectivity "
             "reappears.",
             criterion=f"mean mixing index of at least {bar}, as where supports overlap, with only the encoders and "
-            f"with "
-            "only the decoders on their halves",
+            "with only the decoders on their halves",
             expected="mixed selectivity reappears",
             measured={v: mixed(measured, v) for v in (*RELAXED, "same", "independent")},
             holds=lambda m: min(m[v] for v in RELAXED) >= UNIFORM / 2,
-            settings=SETTINGS,
             revised=f"it was {UNIFORM / 10:.3f}, a bar of its own, and only the decoders' half was tried",
             because="with the decoders alone on their halves indices are half of those of unrestricted networks, "
             "right at the bar; with the encoders alone all of it comes back.",
         ),
-        Claim(
+        trained_claim(
             id="fig11.performance",
             where="Section 5, text before Fig 11",
             statement="None of these restrictions of the supports has a significant effect on the final performance.",
@@ -213,13 +209,12 @@ def claims(measured: Measured) -> list[Claim]:
             expected="no significant difference",
             measured=errors if measured["full_length"] else None,
             needs="5000 training steps (--profile paper)",
-            settings=SETTINGS,
             revised="it was judged after 2000 steps, when the loss still falls",
             holds=lambda m: all(0.5 <= m[v] / m["independent"] <= 2 for v in DESCRIBED),
             because="supports that channels share with nobody leave half of the error of unrestricted networks, or "
             "a little less: they fail by being better.",
         ),
-        Claim(
+        trained_claim(
             id="fig11.learning",
             where="Section 5, text before Fig 11",
             statement="None of these restrictions of the supports has a significant effect on the learning dynamics.",
@@ -228,7 +223,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="no significant difference",
             measured=steps,
             holds=lambda m: all(0.5 <= number / m["independent"] <= 2 for number in m.values()),
-            settings=SETTINGS,
         ),
     ]
 

@@ -1,6 +1,7 @@
 """Fig 12: Dale's law adds a singular mode to W that carries the signs."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,8 +171,10 @@ def claims(measured: Measured) -> list[Claim]:
     cut = np.abs(measured["cut_parts"] - 0.5)
     chance, random = cut.mean() + 4 * cut.std(), 4 / measured["left"].shape[1] ** 0.5
     tenth = 0.1 * (1000 / measured["left"].shape[1]) ** 0.5
+    main_claim = partial(Claim, settings=FASTER)
+    any_claim = partial(Claim, settings=SHORTER)
     return [
-        Claim(
+        any_claim(
             id="fig12.additional-mode",
             where="Section 5, sign-constrained connections",
             statement="Under Dale's law W has one relevant singular value more than without it: D + 1.",
@@ -180,9 +183,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="D + 1, and D without the constraint",
             measured=_counts(measured, "large") | {"D=2, free": float(measured["free_large"])},
             holds=lambda m: all(m[name] == count for name, count in expected.items()) and m["D=2, free"] == 2,
-            settings=SHORTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.outliers",
             origin="ours",
             where="Section 5, sign-constrained connections",
@@ -195,9 +197,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: m == expected,
             because="cutting signs off a matrix of rank D leaves D (D + 1) / 2 - 1 weaker modes behind the D + 1, "
             "so that the gap is behind those: see fig12.rectified.",
-            settings=SHORTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.left-vector",
             where="Section 5, Fig 12",
             statement=r"All components of the first left singular vector $l_0$ have the same sign.",
@@ -206,9 +207,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "one_sign").items()}
             | {"last mode": float(max(measured["mode"].max(), measured["other_mode"].max()))},
             holds=lambda m: m["last mode"] == 0 and all(m[name] >= 0.99 for name in expected),
-            settings=SHORTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.right-vector",
             where="Section 5, Fig 12",
             statement="The first right singular vector $r_0$ is positive on excitatory, negative on inhibitory cells.",
@@ -216,9 +216,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="positive (negative) if the neuron is excitatory (inhibitory)",
             measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "agreement").items()},
             holds=lambda m: all(part >= 0.99 for part in m.values()),
-            settings=SHORTER,
         ),
-        Claim(
+        main_claim(
             id="fig12.orthogonal",
             where="Section 5, sign-constrained connections",
             statement="$l_0$ is almost orthogonal to all decoders, D = 2: the sign mode is not used for the integrals.",
@@ -231,11 +230,10 @@ def claims(measured: Measured) -> list[Claim]:
                 "over the projection": float(measured["overlap"].max()),
             },
             holds=lambda m: m["largest overlap"] <= random and m["over the projection"] <= tenth,
-            settings=FASTER,
             revised="below a third of the projection, a bar far above what is reached; then below a tenth of it, which "
             "networks of 100 neurons did not meet; then the overlap alone, which any random decoder meets.",
         ),
-        Claim(
+        main_claim(
             id="fig12.following-signs",
             where="Section 5, Fig 12",
             statement="The signs of the components of the following D singular vectors appear random.",
@@ -244,11 +242,10 @@ def claims(measured: Measured) -> list[Claim]:
             expected="random",
             measured={"lowest": float(following.min()), "highest": float(following.max())},
             holds=lambda m: m["lowest"] >= 0.5 - chance and m["highest"] <= 0.5 + chance,
-            settings=FASTER,
             revised=r"within $2 / \sqrt n$ of one half, as for coin tosses: cutting signs off ties the components "
             "together.",
         ),
-        Claim(
+        any_claim(
             id="fig12.law",
             where="Section 5, sign-constrained connections",
             statement="Every column of W has the sign of its neuron.",
@@ -256,9 +253,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="0",
             measured=float(measured["broken"].sum() + measured["other_broken"].sum()),
             holds=lambda count: count == 0,
-            settings=SHORTER,
         ),
-        Claim(
+        main_claim(
             id="fig12.integrates",
             where="Section 5, sign-constrained connections",
             statement="Gradient descent under Dale's law finds integrators, D = 2.",
@@ -271,9 +267,8 @@ def claims(measured: Measured) -> list[Claim]:
                 "unconstrained": float(measured["free_error"]),
             },
             holds=lambda m: m["worst"] < 0.2,
-            settings=FASTER,
         ),
-        Claim(
+        main_claim(
             id="fig12.modes",
             where=r"Section 5, $W \simeq \sigma_0 l_0 r_0^\dagger + \sum_c \sigma_c l_c r_c^\dagger$",
             statement="W is the sum of its D + 1 leading modes, to a good approximation: D = 2.",
@@ -281,10 +276,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="approximately equal",
             measured=float(measured["share"].min()),
             holds=lambda share: share >= 0.8,
-            settings=FASTER,
             revised="the bar was set knowing that theory gives 0.905",
         ),
-        Claim(
+        main_claim(
             id="fig12.truncated",
             origin="ours",
             where=r"Section 5, $W \simeq \sigma_0 l_0 r_0^\dagger + \sum_c \sigma_c l_c r_c^\dagger$",
@@ -297,11 +291,10 @@ def claims(measured: Measured) -> list[Claim]:
                 "worst error of W": float(measured["error"].max()),
             },
             holds=lambda m: m["worst error of the cut"] < 0.2,
-            settings=FASTER,
             revised="the best network's error stood for every network's.",
             because="the weaker modes that the cut signs leave are needed: see fig12.rectified.",
         ),
-        Claim(
+        main_claim(
             id="fig12.small-start",
             where="Section 5, sign-constrained connections",
             statement="From small W as from W = 0, descent finds networks of D + 1 modes and none of rank D.",
@@ -314,9 +307,8 @@ def claims(measured: Measured) -> list[Claim]:
                 "error": float(measured["small_error"]),
             },
             holds=lambda m: m["large singular values"] == 3 and m["one sign"] >= 0.99 and m["error"] < 0.2,
-            settings=FASTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.rectified",
             origin="ours",
             where="not in the paper",
@@ -330,7 +322,6 @@ def claims(measured: Measured) -> list[Claim]:
                 if setting.inhibitory == 0.25
             },
             holds=lambda m: all(part < 0.15 for part in m.values()),
-            settings=SHORTER,
         ),
         Claim(
             id="fig12.all-excitatory",

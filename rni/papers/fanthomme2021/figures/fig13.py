@@ -1,5 +1,6 @@
 r"""Structure of the minima: where descent can be slow, and the curves of one scale in the plane $\lambda = 0$."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -85,10 +86,10 @@ def measure(results: Results, profile: Profile) -> Measured:
 def claims(measured: Measured) -> list[Claim]:
     where = "Appendix, Generalizing Integrators in the null initialization subspace; Fig 13"
     nulls, slow, brink = (measured[f"{name}_null_eigenvalues"] for name in ("curve", "slow", "brink"))
+    claim = partial(Claim, where=where)
     return [
-        Claim(
+        claim(
             id="fig13.iso-scale",
-            where=where,
             statement=r"For $s \notin \{0, d \cdot e\}$ the integrators of scale $s$ with $\lambda = 0$ are the curve "
             r"$\beta_s(\alpha)$, of dimension 1.",
             criterion="on 6 curves: relative error of every moment below 1e-6, and exactly one null eigenvalue of the "
@@ -103,18 +104,16 @@ def claims(measured: Measured) -> list[Claim]:
                 m["largest error"] < EXACT and m["fewest null eigenvalues"] == m["most null eigenvalues"] == 1
             ),
         ),
-        Claim(
+        claim(
             id="fig13.crossings",
-            where=where,
             statement=r"Curves of different scales cross only on the line $\alpha = \beta$, which is no matrix.",
             criterion=r"largest $|\alpha - \beta|$ over all crossings of 6 curves below 1e-6",
             expected="0",
             measured=float(measured["crossing_gap"]),
             holds=lambda gap: gap < 1e-6,
         ),
-        Claim(
+        claim(
             id="fig13.special-scales",
-            where=where,
             statement=r"The scale is 0 on $\alpha = \alpha_0$ and $\beta = \beta_0$, and $d \cdot e$ on $\beta = "
             r"\alpha_0$ and $\alpha = \beta_0$.",
             criterion="largest deviation of $g_1$ on those lines below 1e-9",
@@ -122,9 +121,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured={"from 0": float(measured["scale_zero"]), "from d.e": float(measured["scale_overlap"])},
             holds=lambda m: max(m.values()) < 1e-9,
         ),
-        Claim(
+        claim(
             id="fig13.slow-minima",
-            where=where,
             statement="The minima to which descent can be slow are those where the manifolds of rank 2 intersect.",
             criterion=r"Hessian at s = d.e: 3 null eigenvalues at every point of the intersection, 2 where only one "
             r"of the manifolds meets the plane $\lambda = 0$",

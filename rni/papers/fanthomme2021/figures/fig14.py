@@ -1,5 +1,6 @@
 r"""The least time that descent from W = 0 needs, against the scale of integration."""
 
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -189,6 +190,7 @@ def claims(measured: Measured) -> list[Claim]:
         }
 
     criterion = "the least time at s = |e||d| is at most twice that at the best scale between 0.2 and 5 |e||d|"
+    claim = partial(Claim, where=where)
     return [
         Claim(
             id="fig14.preferred-scale",
@@ -210,18 +212,16 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: m["largest time at |e||d| / least time"] <= 2,
             because="at s = d.e, here close to |e||d|, convergence is algebraic: the best scale lies away from it.",
         ),
-        Claim(
+        claim(
             id="fig14.depends-on-scale",
-            where=where,
             statement="The time to converge depends strongly on the scale.",
             criterion="largest over least time between s = 0.001 and 10 at least 100 in each setting",
             expected="strongly",
             measured=float((spread.max(1) / spread.min(1)).min()),
             holds=lambda ratio: ratio >= 100,
         ),
-        Claim(
+        claim(
             id="fig14.order-one",
-            where=where,
             statement=r"Along the integrators of one scale the fastest one has $\alpha$ and $\beta$ of order 1.",
             criterion=r"$|\alpha|$ and $|\beta|$ between 0.1 and 10 in each setting, for s from 0.001 to 10 |e||d|; "
             "beside it their values at s = |e||d|, where it holds: see the errata",
@@ -250,15 +250,12 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: m["largest relative difference"] < 0.05,
             settings="computed for infinitely many neurons",
         ),
-        Claim(
+        claim(
             id="fig14.bound",
-            where=where,
             statement=r"The least $\mathcal{C}$ of a scale is a lower bound for the time to any integrator of that "
-            r"scale "
-            "by gradient descent.",
+            "scale by gradient descent.",
             criterion=r"whole descents from W = 0 and from random $\omega$, at $\eta^* = 1/\lambda_{max}$ of where "
-            r"they "
-            "end: none needs less than 0.98 of it, and some, that end elsewhere, need twice as long",
+            "they end: none needs less than 0.98 of it, and some, that end elsewhere, need twice as long",
             expected="1 or more",
             measured={
                 "least time / bound": float(np.nanmin(late / least[:, None])),
@@ -268,9 +265,8 @@ def claims(measured: Measured) -> list[Claim]:
             settings="computed for infinitely many neurons; at the paper's rate only: at "
             r"$2/(\lambda_{max} + \lambda_{min})$ descent is up to twice as fast, and so below the bound",
         ),
-        Claim(
+        claim(
             id="fig14.predicted-time",
-            where=where,
             statement=r"Close to an integrator descent at $\eta^* = 1/\lambda_{max}$ converges in a time "
             r"$C = \lambda_{max}/\lambda_{min}$.",
             criterion="measured time within 5 % of C for every setting and scale with C below 500",

@@ -1,6 +1,6 @@
 r"""Descent at the scale $s = d \cdot e$: algebraic from W = 0, exponential from a random start."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -203,10 +203,10 @@ def claims(measured: Measured) -> list[Claim]:
     converged = measured["random_errors"] < 1e-6
     slow = measured["many_losses"] > SLOW
     asymmetry = np.abs(np.diff(np.square(measured["many_coordinates"]), axis=1)[:, 0])
+    claim = partial(Claim, where=where)
     return [
-        Claim(
+        claim(
             id="fig15.algebraic",
-            where=where,
             statement=r"From W = 0 at $s = d \cdot e$ the loss falls as $\tau^{-2}$.",
             criterion="exponent fitted over the last two decades of steps within 0.1 of -2 for each of 8 draws of the "
             "vectors",
@@ -215,18 +215,16 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: max(abs(m["smallest"] + 2), abs(m["largest"] + 2)) < 0.1,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
-        Claim(
+        claim(
             id="fig15.any-vectors-and-duration",
-            where=where,
             statement="The exponent depends neither on T nor on the vectors.",
             criterion="overlaps of 0.1 and 0.8, and T = 5: exponent over the last decade of steps within 0.2 of -2",
             expected="-2",
             measured={"smallest": float(other_slopes.min()), "largest": float(other_slopes.max())},
             holds=lambda m: max(abs(m["smallest"] + 2), abs(m["largest"] + 2)) < 0.2,
         ),
-        Claim(
+        claim(
             id="fig15.slow-coordinate",
-            where=where,
             statement=r"The distance to the intersection falls as $\tau^{-1}$.",
             criterion="mean exponent over the last decade of steps within 0.1 of -1",
             expected="-1",
@@ -236,9 +234,8 @@ def claims(measured: Measured) -> list[Claim]:
             because=r"an erratum (slow_direction): the loss falls as $\tau^{-2}$, as printed, but is of fourth order "
             r"in the distance, which falls as $\tau^{-1/2}$.",
         ),
-        Claim(
+        claim(
             id="fig15.null-start-is-slow",
-            where=where,
             statement="Descent from W = 0 ends on the intersection of the two manifolds, from a random start away "
             "from it.",
             criterion="the largest final distance from W = 0 is below a third of the median one from random starts",
@@ -250,9 +247,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: m["largest from W = 0"] < m["median from random starts"] / 3,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
-        Claim(
+        claim(
             id="fig15.exponential",
-            where=where,
             statement="From a random start in the subspace convergence is usually exponential, in a wide range of "
             "times.",
             criterion="at least three quarters of 8 starts reach 1e-20 of the first loss; the times that those needed "
@@ -268,9 +264,8 @@ def claims(measured: Measured) -> list[Claim]:
             revised="the spread was that of predicted times, of starts that did not converge too",
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
-        Claim(
+        claim(
             id="fig15.union",
-            where=where,
             statement="At this scale descent from a random start ends on the union of the two manifolds, at a W of "
             "rank 2.",
             criterion="where the loss is exponential, the end is an integrator of scale d.e (every moment to 1e-6) of "
@@ -282,14 +277,12 @@ def claims(measured: Measured) -> list[Claim]:
             },
             holds=lambda m: m["integrators"] >= 0.75 and m["least rank"] == 2,
         ),
-        Claim(
+        claim(
             id="fig15.rare",
-            where=where,
             statement="In rare cases a random start is on the slow manifold, or close enough to it, and convergence is "
             "as slow as from W = 0.",
             criterion=f"of {MANY} random starts, more than none and less than a tenth do not reach {SLOW:g} of the "
-            f"first "
-            "loss in 10 000 steps; those started closer to the slow manifold than the others: by the median of "
+            "first loss in 10 000 steps; those started closer to the slow manifold than the others: by the median of "
             "$|x^2 - y^2|$ with the coordinates of panel A",
             expected="rare",
             measured={
@@ -325,9 +318,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=float(measured["batch_asymmetry"]),
             holds=lambda asymmetry: asymmetry < 1e-6,
         ),
-        Claim(
+        claim(
             id="fig15.predicted-rate",
-            where=where,
             statement="There it converges at the rate of the smaller of the two positive eigenvalues of the Hessian.",
             criterion="measured time of each exponential convergence within 5 % of the prediction at its end point",
             expected="0",
@@ -337,9 +329,8 @@ def claims(measured: Measured) -> list[Claim]:
             },
             holds=lambda m: m["largest relative deviation"] < 0.05 and m["cases"] > 0,
         ),
-        Claim(
+        claim(
             id="fig15.null-eigenvalues",
-            where=where,
             statement="The Hessian has two null eigenvalues on either manifold and three on their intersection.",
             criterion="numbers of null eigenvalues at 24 points off the intersection and at 4 on it",
             expected="2 and 3",

@@ -1,5 +1,7 @@
 """Fig 16: the Hessian of the ReLU proxy loss at its minima tells the learning rate and the time of convergence."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -94,6 +96,7 @@ def claims(measured: Measured) -> list[Claim]:
     s, sizes = measured["scales"], measured["sizes"]
     fastest, slower = s[times.argmin(1)], times[:, [0, -1]].min(1) / times.min(1)
     where = "Appendix, Single-channel ReLU proxy loss gradients and Hessian"
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
         Claim(
             id="fig16.lanczos",
@@ -106,7 +109,7 @@ def claims(measured: Measured) -> list[Claim]:
             measured=float(measured["lanczos_error"]),
             holds=lambda error: error < 1e-6,
         ),
-        Claim(
+        trained_claim(
             id="fig16.limit",
             where=where,
             statement=r"$2/\lambda_+$ is the largest stable learning rate.",
@@ -118,9 +121,8 @@ def claims(measured: Measured) -> list[Claim]:
                 "smallest rise above": float(measured["growth"][..., 1].min()),
             },
             holds=lambda rise: rise["largest rise below"] <= 1.001 and rise["smallest rise above"] >= 10,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig16.preferred-scale",
             where="Section 4.2, proxy loss",
             statement=r"The convergence time depends strongly on the scale, with a preferred one around $|e||d|$.",
@@ -132,9 +134,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: all(
                 0.5 <= value <= 2 if name.startswith("fastest") else value >= 10 for name, value in m.items()
             ),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig16.larger",
             where=where,
             statement="The learning rate and the order of magnitude of the time found with 50 neurons hold for larger "
@@ -148,7 +149,6 @@ def claims(measured: Measured) -> list[Claim]:
             else {"learning rate": float(_ratio(*measured["largest"].mean(2))), "time": float(_ratio(*times))},
             needs="two networks of each size and scale (--profile paper)",
             holds=lambda ratio: ratio["learning rate"] <= 1.3 and ratio["time"] <= 3,
-            settings=SETTINGS,
         ),
     ]
 

@@ -1,5 +1,7 @@
 """Fig 17: descent on the ReLU proxy loss ends at W of rank one, with the singular value and vectors of the theory."""
 
+from functools import partial
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -76,8 +78,9 @@ def claims(measured: Measured) -> list[Claim]:
     }
     line = 0.01 * (1000 / measured["neurons"]) ** 0.5
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig17.rank-one",
             where="Section 4.2, properties of the connection matrix",
             statement="One singular value dominates.",
@@ -85,9 +88,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="rank 1",
             measured=float((measured["second"] / measured["sigma"]).max()),
             holds=lambda second: second < 0.01,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.bound",
             where=where,
             statement=r"$\sigma \ge 2\gamma\max(s, 1)$.",
@@ -97,9 +99,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1 or more",
             measured=float(ratio.min()),
             holds=lambda smallest: smallest >= 0.999,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.tight",
             where=where,
             statement=r"Away from $s = 1$ the bound is tight: $\sigma = 2\gamma\max(s, 1)$.",
@@ -107,9 +108,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=float(_farthest(ratio.mean(1)[outer], 1.0)),
             holds=lambda value: abs(value - 1) <= 0.03,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.near-one",
             where="Section 4.2, properties of the connection matrix; " + where,
             statement=r"Close to $s = 1$ the bound is not tight.",
@@ -122,9 +122,8 @@ def claims(measured: Measured) -> list[Claim]:
                 and bool((np.diff(excess[s <= 1]) > 0).all())
                 and bool((np.diff(excess[s >= 1]) < 0).all())
             ),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.conditions",
             where=where + ", conditions for W of rank 1",
             statement=r"$\sigma\,r \cdot l_\pm = \pm\gamma$ and $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm s\gamma$, "
@@ -133,9 +132,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="0",
             measured=float(measured["conditions"].max()),
             holds=lambda deviation: deviation < 0.01,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.left",
             where=where,
             statement=r"The left singular vector is almost the decoder, $l \simeq d$.",
@@ -143,9 +141,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=float(measured["left_d"].min()),
             holds=lambda overlap: overlap > 0.9,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.right-encoder",
             where=where,
             statement=r"$r^\dagger e \simeq \min(s, 1)$.",
@@ -157,10 +154,9 @@ def claims(measured: Measured) -> list[Claim]:
                 "near it": float(_farthest(predicted[near], 1.0)),
             },
             holds=lambda m: abs(m["far from s = 1"] - 1) <= 0.05 and abs(m["near it"] - 1) <= 0.25,
-            settings=SETTINGS,
             revised="s = 0.5, 1 and 2 were not judged",
         ),
-        Claim(
+        trained_claim(
             id="fig17.turn",
             where=where,
             statement=r"The right singular vector turns from the decoder, for $s \ll 1$, to the encoder, for $s > 1$.",
@@ -177,21 +173,18 @@ def claims(measured: Measured) -> list[Claim]:
                 and m["least r.e for s > 1"] > 0.9
                 and m["least growth of r.e up to s = 1"] > 0
             ),
-            settings=SETTINGS,
             revised="only the two ends were judged, r.e > 0.95 at the largest scale.",
         ),
-        Claim(
+        trained_claim(
             id="fig17.no-error-bars",
             where=where + ", caption of Fig 17",
             statement="The realizations differ by less than the width of a line.",
             criterion=rf"standard deviation over the networks below {line:.3f} (1 % at n = 1000, as $1/\sqrt{{n}}$): "
-            rf"of "
-            "sigma relative to its mean, of the overlaps out of 1",
+            "of sigma relative to its mean, of the overlaps out of 1",
             expected="not distinguishable",
             measured=spread if measured["sigma"].shape[1] > 1 else None,
             needs="two networks of each scale",
             holds=lambda m: max(m.values()) < line,
-            settings=SETTINGS,
             because="encoder and decoder are drawn anew for each network and overlap by $n^{-1/2}$, 0.03 at 1000 "
             "neurons, which the overlaps of their singular vectors take over.",
         ),

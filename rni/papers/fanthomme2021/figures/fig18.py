@@ -1,5 +1,7 @@
 """Fig 18: at small scales the sign of a weight says whether it joins neurons of one population; at large ones not."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -35,36 +37,31 @@ def measure(results: Results, profile: Profile) -> Measured:
 def claims(measured: Measured) -> list[Claim]:
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
     (small, large), norms = measured["agreement"], measured["norm"]
+    claim = partial(Claim, where=where, settings=SETTINGS)
     return [
-        Claim(
+        claim(
             id="fig18.ordered",
-            where=where,
             statement=r"At $s = 0.1$ a weight is positive within a population and negative between the two.",
             criterion="the sign is the predicted one for more than 0.95 of the weights",
             expected="all",
             measured=float(small),
             holds=lambda fraction: fraction > 0.95,
-            settings=SETTINGS,
         ),
-        Claim(
+        claim(
             id="fig18.random",
-            where=where,
             statement=r"At $s = 10$ the populations do not determine the sign of a weight.",
             criterion="the sign is the predicted one for 0.4 to 0.6 of the weights",
             expected="a half",
             measured=float(large),
             holds=lambda fraction: 0.4 <= fraction <= 0.6,
-            settings=SETTINGS,
         ),
-        Claim(
+        claim(
             id="fig18.norm",
-            where=where,
             statement=r"The norm of W grows as $\max(1, s)$.",
             criterion="|W| at s = 10 is within 5 % of ten times |W| at s = 0.1",
             expected="10",
             measured=float(norms[1] / norms[0]),
             holds=lambda ratio: abs(ratio / 10 - 1) <= 0.05,
-            settings=SETTINGS,
         ),
     ]
 

@@ -225,14 +225,13 @@ def _shade(axis: Axes, cue: np.ndarray) -> None:
 
 
 CAPTION = (
-    r"A: output of the head over a sequence of white noise it has not seen; shaded in the colour of the "
-    r"channel that decides, $y_0$ where $y_2 < 0$ and $y_1$ where $y_2 > 0$. C: the three integrals (pale) and the "
-    r"network's own outputs. B: accuracy on new sequences of 40 and 400 steps, of the same head on the states of "
-    r"integrators trained on batches (points: networks), where the head is the one of least cross-entropy or learnt by "
-    r"descent, and on the proxy loss, on the currents of one of them, on the integrals themselves and on a random "
-    r"network. D: errors in tenths of the samples, by the distance of the "
-    r"integrals to the nearest sample of the other label. Three sigmoidal channels, decays 0.8, 0.75, 0.75; inputs "
-    r"N(0, 1), whose integrals stay in the range trained on. The head minimises cross-entropy on 512 sequences of 40 "
-    r"steps by L-BFGS, or the squared error by the authors' Adam."
+    "A: output of the head over a sequence of white noise it has not seen; shaded in the colour of the channel that "
+    "decides, $y_0$ where $y_2 < 0$ and $y_1$ where $y_2 > 0$. C: the three integrals (pale) and the network's own "
+    "outputs. B: accuracy on new sequences of 40 and 400 steps, of the same head on the states of integrators trained "
+    "on batches (points: networks), where the head is the one of least cross-entropy or learnt by descent, and on the "
+    "proxy loss, on the currents of one of them, on the integrals themselves and on a random network. D: errors in "
+    "tenths of the samples, by the distance of the integrals to the nearest sample of the other label. Three "
+    "sigmoidal channels, decays 0.8, 0.75, 0.75; inputs N(0, 1), whose integrals stay in the range trained on. The "
+    "head minimises cross-entropy on 512 sequences of 40 steps by L-BFGS, or the squared error by the authors' Adam."
 )
 COMPUTES = True

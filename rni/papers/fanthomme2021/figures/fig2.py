@@ -1,6 +1,7 @@
 r"""The generalizing integrators that descent from W = 0 can reach, in the space $(\lambda, \alpha, \beta)$."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -86,10 +87,10 @@ def special_scale(neurons: int, draws: int) -> float:
 def claims(measured: Measured) -> list[Claim]:
     where = "Section 3, null-weight initialization; Fig 2"
     slope = np.polyfit(np.log(measured["neurons"]), np.log(measured["special_scale"]), 1)[0]
+    claim = partial(Claim, where=where)
     return [
-        Claim(
+        claim(
             id="fig2.rank-1",
-            where=where,
             statement=r"Every $\omega$ with eigenvalues $\gamma$ and 0 is an integrator of rank 1, and they have all "
             r"scales.",
             criterion="20 random members, and one for each of 10 scales from 0.01 to 100 of both signs: rank 1, "
@@ -102,9 +103,8 @@ def claims(measured: Measured) -> list[Claim]:
             },
             holds=lambda m: max(m["largest error"], m["largest error over scales"]) < EXACT and m["rank"] == 1,
         ),
-        Claim(
+        claim(
             id="fig2.rank-2",
-            where=where,
             statement=r"The other two manifolds, $\beta = \alpha_0$ and $\alpha = \beta_0$, hold integrators of rank "
             r"2 at the scale $d \cdot e$.",
             criterion="40 random members: rank 2, relative error of every moment at the scale d.e below 1e-6",
@@ -112,9 +112,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured={"largest error": float(measured["rank2_error"]), "rank": float(measured["rank2_rank"])},
             holds=lambda m: m["largest error"] < EXACT and m["rank"] == 2,
         ),
-        Claim(
+        claim(
             id="fig2.nothing-else",
-            where=where,
             statement="These three manifolds are all of the integrators that descent from W = 0 can reach.",
             criterion=r"20 random matrices with the eigenvalue $\gamma$, at least 0.2 away from the manifolds in each "
             "coordinate: some moment is wrong by more than 1e-3 at their own scale",
@@ -122,9 +121,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=float(measured["elsewhere_error"]),
             holds=lambda error: error > 1e-3,
         ),
-        Claim(
+        claim(
             id="fig2.special-scale",
-            where=where,
             statement=r"For independent vectors the special scale $d \cdot e$ is of order $n^{-1/2}$.",
             criterion="exponent of its root mean square over n = 250 to 4000 within 0.05 of -0.5",
             expected="-0.5",

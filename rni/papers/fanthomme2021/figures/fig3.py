@@ -1,5 +1,6 @@
 """Fig 3: a ReLU network codes the two signs of the integral by two populations."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,9 @@ def claims(measured: Measured) -> list[Claim]:
     weights = measured["mean_weights"]
     free = (measured["proxy_populations"] < 2).all(1) & (measured["proxy_error"] < 0.01)
     before, after = measured["switch_activity"][:, 20], measured["switch_activity"][:, 40]
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig3.coding",
             where="Section 4.1, coding equation of the activities; Fig 3A",
             statement=r"The state follows two half lines: $h_t = \lfloor y_t\rfloor_+ L_+ + \lfloor -y_t\rfloor_+ "
@@ -135,9 +137,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=float(1 - measured["batch_uncoded"].max()),
             holds=lambda part: part >= 0.99,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.rectified",
             where="Section 4.1, currents",
             statement=r"The population vectors are the rectified slopes of the currents: $L_\pm = \lfloor\pm "
@@ -146,9 +147,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="0",
             measured=float(measured["batch_unrectified"].max()),
             holds=lambda deviation: deviation < 0.05,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.two-populations",
             where="Section 4.1, Fig 3A",
             statement="After batch descent neurons are active for one sign of the integral only, but for around 5 % "
@@ -157,10 +157,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="around 5 %",
             measured=float((measured["batch_populations"] >= 2).mean()),
             holds=lambda part: 0.025 <= part <= 0.075,
-            settings=SETTINGS,
             revised="it was below 10 %; the paper says around 5 %",
         ),
-        Claim(
+        trained_claim(
             id="fig3.balance",
             where="Appendix on rank-1 ReLU integrators",
             statement="Half of the neurons code for positive, half for negative integrals.",
@@ -168,9 +167,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="one half each",
             measured={"+": balance[0], "-": balance[1]},
             holds=lambda m: all(0.4 <= part <= 0.55 for part in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.shared-are-weak",
             where="Section 4.1",
             statement="Shared neurons never have strong activities.",
@@ -180,10 +178,9 @@ def claims(measured: Measured) -> list[Claim]:
             measured=in_shared if shared.any() else None,
             needs="a network that has shared neurons; these have none",
             holds=lambda m: m["largest coefficient / mean"] < 1 and m["largest part of the output"] < 0.01,
-            settings=SETTINGS,
             revised="it was less than 1 % of the squared coefficients, which holds where there are no shared neurons",
         ),
-        Claim(
+        trained_claim(
             id="fig3.readout",
             where="Section 4.1, after the coding equation",
             statement=r"$d \cdot L_+ = 1$ and $d \cdot L_- = -1$.",
@@ -194,7 +191,6 @@ def claims(measured: Measured) -> list[Claim]:
                 "-": _furthest(measured["batch_readouts"][:, 1], -1.0),
             },
             holds=lambda m: abs(m["+"] - 1) < 0.03 and abs(m["-"] + 1) < 0.03,
-            settings=SETTINGS,
         ),
         Claim(
             id="fig3.proxy-populations",
@@ -212,7 +208,7 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: m["shared neurons"] == 0 and m["networks without any"] > 0,
             revised="null neurons were counted over all networks; the paper says that the loss allows for none",
         ),
-        Claim(
+        trained_claim(
             id="fig3.inhibition",
             where="Section 4.1, Fig 3B",
             statement="The two populations inhibit each other.",
@@ -229,11 +225,10 @@ def claims(measured: Measured) -> list[Claim]:
                 m["largest mean weight between"] < 0 < m["least mean weight within"]
                 and m["least part of neurons inhibited"] >= 0.95
             ),
-            settings=SETTINGS,
             revised="the currents alone, which are negative in neurons that are silent at that sign, whatever sends "
             "them.",
         ),
-        Claim(
+        trained_claim(
             id="fig3.no-switch-without-input",
             where="Section 4.1, Fig 3B",
             statement="Only an external input shifts the activity from one population to the other.",
@@ -242,9 +237,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=float(measured["kept_signs"].min()),
             holds=lambda part: part == 1,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.switch",
             where="Section 4.1, Fig 3B",
             statement="An input that turns the sign of the integral hands the activity over from one population to the "
@@ -253,7 +247,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="one population at a time",
             measured={"before": float(before[1] / before.sum()), "after": float(after[0] / after.sum())},
             holds=lambda m: m["before"] < 0.05 and m["after"] < 0.05,
-            settings=SETTINGS,
         ),
     ]
 

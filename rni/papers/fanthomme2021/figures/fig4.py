@@ -1,5 +1,7 @@
 """Fig 4: the currents of a ReLU network are proportional to the integral."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -54,8 +56,9 @@ def claims(measured: Measured) -> list[Claim]:
     y, cosines = measured["integral"], measured["cosines"]
     away = np.abs(y) > 0.1 * np.abs(y).max()
     explained = float(1 - np.average(1 - measured["explained"], weights=measured["power"]))
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig4.linear",
             where="Section 4.1, currents",
             statement=r"The current of every neuron is proportional to the integral: $\nu_t = y_t L$.",
@@ -63,10 +66,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="linear",
             measured=explained,
             holds=lambda part: part >= 0.99,
-            settings=SETTINGS,
             revised="at least 0.98, far below what is reached.",
         ),
-        Claim(
+        trained_claim(
             id="fig4.signs",
             where="Section 4.1, currents",
             statement="The slopes vary from neuron to neuron in amplitude and in sign.",
@@ -76,10 +78,9 @@ def claims(measured: Measured) -> list[Claim]:
                 "positive": float((measured["slopes"] > 0).mean()),
                 "spread": float(np.abs(measured["slopes"]).std() / np.abs(measured["slopes"]).mean()),
             },
-            settings=SETTINGS,
             holds=lambda m: 0.35 <= m["positive"] <= 0.65 and m["spread"] > 0.5,
         ),
-        Claim(
+        trained_claim(
             id="fig4.alignment",
             where="Section 4.2, L = We / (s gamma)",
             statement=r"The currents lie along $W e$, on the side of the sign of the integral.",
@@ -88,10 +89,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="+1 for positive, -1 for negative integrals",
             measured=float((cosines * np.sign(y))[away].min()),
             holds=lambda cosine: cosine > 0.97,
-            settings=SETTINGS,
             revised="above 0.95, far below what is reached.",
         ),
-        Claim(
+        trained_claim(
             id="fig4.amplitude",
             where="Section 4.2, L = We / (s gamma)",
             statement=r"In amplitude too: $L = W e / (s\gamma)$.",
@@ -100,7 +100,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured={"amplitude": measured["amplitude"], "relative deviation": measured["deviation"]},
             holds=lambda m: abs(m["amplitude"] - 1) < 0.05 and m["relative deviation"] < 0.1,
-            settings=SETTINGS,
             revised="the amplitude alone; the deviation was shown beside it.",
         ),
     ]

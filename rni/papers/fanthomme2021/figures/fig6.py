@@ -1,5 +1,7 @@
 """Fig 6: sigmoid networks integrate through linear currents too, and recruit neurons as the integral grows."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -125,8 +127,9 @@ def claims(measured: Measured) -> list[Claim]:
     middle = len(VALUES) // 2
     steps = {loss: min(np.diff(part[middle:]).min(), np.diff(part[middle::-1]).min()) for loss, part in parts.items()}
     short, long, double = ({loss: float(measured[f"{loss}_errors"][:, k].mean()) for loss in LOSSES} for k in range(3))
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig6.linear",
             where="Section 4.3, Fig 6A",
             statement="The currents of sigmoid networks are linear in the integral, although activities saturate.",
@@ -135,9 +138,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="linear",
             measured={loss: float(measured[f"{loss}_explained"].mean()) for loss in LOSSES},
             holds=lambda m: all(part >= 0.98 for part in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.one-singular-value",
             where="Section 4.3, sigmoidal activation",
             statement="W has a single dominant singular value, with the batch and the proxy loss.",
@@ -145,9 +147,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="one",
             measured={loss: float(measured[f"{loss}_gap"].min()) for loss in LOSSES},
             holds=lambda m: all(gap >= 2 for gap in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.saturating-and-not",
             where="Section 4.3, Fig 6B",
             statement="Some neurons saturate at a value of the integral of their own, others never do.",
@@ -155,9 +156,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="both kinds",
             measured=saturating,
             holds=lambda m: all(0.02 < part < 0.98 for part in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.thresholds",
             where="Section 4.3, sigmoidal activation",
             statement=r"The threshold $\theta_i$ at which a neuron saturates is its own.",
@@ -166,7 +166,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="neuron-specific",
             measured={loss: float(measured[f"{loss}_thresholds"].max()) for loss in LOSSES},
             holds=lambda m: all(0 < part <= 0.6 for part in m.values()),
-            settings=SETTINGS,
             revised="no more than 90 %, far above what is reached.",
         ),
         Claim(
@@ -179,7 +178,7 @@ def claims(measured: Measured) -> list[Claim]:
             measured={"on the set": measured["finite_on"], "between": measured["finite_between"]},
             holds=lambda m: m["on the set"] < 1e-10 and m["between"] > 1e-3,
         ),
-        Claim(
+        trained_claim(
             id="fig6.recruitment",
             where="Section 4.3, Fig 6C",
             statement="The further the integral is from 0, on either side, the more neurons are strongly active.",
@@ -188,9 +187,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="an increasing number",
             measured={loss: float(step) for loss, step in steps.items()},
             holds=lambda m: all(step > 0 for step in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.any-length",
             where="Section 4.3, sigmoidal activation",
             statement="Sigmoid networks integrate signals of any length as long as the integral stays in range.",
@@ -205,9 +203,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: all(
                 m[f"{loss}, {LENGTHS[1]}"] < min(0.1, 1.5 * m[f"{loss}, {LENGTHS[0]}"]) for loss in LOSSES
             ),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.not-beyond-the-range",
             where="Section 4.3, sigmoidal activation",
             statement="They do not generalise to larger values of the integral.",
@@ -215,7 +212,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="inability",
             measured={loss: double[loss] / short[loss] for loss in LOSSES},
             holds=lambda m: all(growth > 2 for growth in m.values()),
-            settings=SETTINGS,
         ),
     ]
 

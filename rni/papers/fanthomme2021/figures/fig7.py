@@ -1,5 +1,7 @@
 """Fig 7: W has exactly D large singular values."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -55,9 +57,10 @@ def claims(measured: Measured) -> list[Claim]:
     large = {name: values[name, 3][:, :3] for name in LEAST}
     spread = {name: (np.ptp(each, axis=0) / each.mean(0)).mean() for name, each in large.items()}
     others = {f"{NAMES[name]}, D = {d}": (name, d) for name, d in settings if d != 3}
+    trained_claim = partial(Claim, settings=SHORTER)
     return [
         *(
-            Claim(
+            trained_claim(
                 id=f"fig7.{activation}",
                 where=f"Section 5, Fig 7{panel}",
                 statement=f"{NAMES[activation]} networks of three channels: W has exactly three large singular values "
@@ -67,11 +70,10 @@ def claims(measured: Measured) -> list[Claim]:
                 expected="exactly 3",
                 measured={"smallest ratio": gaps[activation, 3], "three": float(counted[activation, 3])},
                 holds=lambda m, least=LEAST[activation]: m["smallest ratio"] >= least and m["three"] == 1,
-                settings=SHORTER,
             )
             for activation, panel in zip(LEAST, "AB", strict=True)
         ),
-        Claim(
+        trained_claim(
             id="fig7.other-channels",
             where="Section 5, beginning",
             statement="The same for D = 2 and 4: exactly D large singular values.",
@@ -80,9 +82,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="exactly D",
             measured={label: gaps[key] * counted[key] for label, key in others.items()},
             holds=lambda m: all(m[label] >= LEAST[name] for label, (name, _) in others.items()),
-            settings=SHORTER,
         ),
-        Claim(
+        trained_claim(
             id="fig7.variability",
             where="Section 5, Fig 7",
             statement="The large singular values vary between trainings, even for the same decays.",
@@ -91,7 +92,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="a fair amount of variability",
             measured={NAMES[name]: float(part) for name, part in spread.items()},
             holds=lambda m: all(part >= 0.05 for part in m.values()),
-            settings=SHORTER,
             revised="the range of all three together: it counted differences between them, in one network.",
             because="the large values do vary, by a few hundredths. The paper names no size; ours are of trainings "
             "on shorter sequences, see settings. On ten steps, with Adam, two ReLU networks beside this reproduction "

@@ -1,5 +1,7 @@
 """Fig 9: a sigmoid network integrates two channels."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
@@ -52,8 +54,9 @@ def measure(results: Results, profile: Profile) -> Measured:
 def claims(measured: Measured) -> list[Claim]:
     shown, (proxy, batch) = measured["errors"][0, 0], measured["errors"].mean((1, 2))
     limit = 0.04 * max(1.0, (1000 / measured["neurons"]) ** 0.5)
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig9.error",
             where="Section 5, Fig 9A",
             statement="A sigmoid network trained on the proxy loss integrates two channels with an excellent match.",
@@ -62,10 +65,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="excellent match",
             measured={f"channel {c + 1}": float(error) for c, error in enumerate(shown)},
             holds=lambda m: all(error <= limit for error in m.values()),
-            settings=SETTINGS,
             revised="the limit did not grow for fewer neurons, before those of the quick profile were judged.",
         ),
-        Claim(
+        trained_claim(
             id="fig9.batch-less-accurate",
             where="Section 5, sigmoidal units",
             statement="Training on the batch loss gives similar results, less accurate.",
@@ -73,9 +75,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="albeit less accurate",
             measured={"proxy": float(proxy), "batch": float(batch)},
             holds=lambda m: m["proxy"] < m["batch"] < 0.2,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig9.one-direction",
             where="Section 5, Fig 9B",
             statement="The activity of a neuron is a function of one combination of the two integrals.",
@@ -84,7 +85,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="as for ReLU",
             measured=measured["neuron_explained"],
             holds=lambda part: part >= 0.98,
-            settings=SETTINGS,
         ),
     ]
 

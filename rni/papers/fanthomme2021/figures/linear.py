@@ -1,6 +1,7 @@
 """What the paper says of trained linear networks without a figure: durations, starts, bulk, channels, special cases."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -323,7 +324,8 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
     conditions = "Section 3, Conditions for generalizing integrators"
     full_rank = "Section 3, Initialization with full rank connection matrices"
     null, starts = measured["null_errors"], measured["start_errors"]
-    yield Claim(
+    claim = partial(Claim, settings=SETTINGS)
+    yield claim(
         id="linear.duration-null",
         where=conditions,
         statement="From W = 0 descent with T = 2 does not generalize and with T of 3 or more it does.",
@@ -331,9 +333,8 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         expected="T >= 3",
         measured={"T = 2": float(null[0]), "T = 3": float(null[1]), "T = 5": float(null[2])},
         holds=lambda m: m["T = 2"] > 0.5 and max(m["T = 3"], m["T = 5"]) < 0.01,
-        settings=SETTINGS,
     )
-    yield Claim(
+    yield claim(
         id="linear.rank-1",
         where=conditions,
         statement=r"That integrator has rank 1 and the eigenvalue $\gamma$.",
@@ -344,9 +345,8 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
             "error of the eigenvalue": float(measured["eigenvalue_error"]),
         },
         holds=lambda m: max(m.values()) < 1e-3,
-        settings=SETTINGS,
     )
-    yield Claim(
+    yield claim(
         id="linear.duration-other-starts",
         where=full_rank,
         statement="A small random start, Adam, and both together need T of 3 or more in the same way.",
@@ -359,7 +359,6 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
             "largest for T = 5": float(starts[:, 2].max()),
         },
         holds=lambda m: m["least for T = 2"] > 0.2 and max(m["largest for T = 3"], m["largest for T = 5"]) < 0.05,
-        settings=SETTINGS,
     )
     exponent = np.polyfit(np.log(RADII), np.log(measured["radius_misses"]), 1)[0]
     yield Claim(
@@ -415,9 +414,9 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
 
 def start_claims(measured: Measured) -> Iterator[Claim]:
     where = "Section 3, Initialization with full rank connection matrices"
-    yield Claim(
+    claim = partial(Claim, where=where)
+    yield claim(
         id="linear.one-eigenvalue",
-        where=where,
         statement=r"From a small random start one eigenvalue moves to $\gamma$ and the bulk stays, with descent and "
         r"with Adam.",
         criterion="exactly one eigenvalue moves by more than half of the bulk's radius, to within 0.02 of the decay; "
@@ -448,9 +447,8 @@ def start_claims(measured: Measured) -> Iterator[Claim]:
         settings=SETTINGS,
     )
     slopes = np.polyfit(np.log(measured["neurons"]), np.log(measured["perturbation"]), 1)[0]
-    yield Claim(
+    yield claim(
         id="linear.perturbation",
-        where=where,
         statement=r"A random bulk changes the components of W e, and every moment of an integrator, by an amount of "
         r"order $n^{-1/2}$.",
         criterion="exponent of the spread of the components, and of each of the first 4 moments, over n = 250 to 4000 "
@@ -468,9 +466,9 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
     def worst(key: str) -> float:
         return float(measured[f"channels_{key}"].max())
 
-    yield Claim(
+    claim = partial(Claim, where=where)
+    yield claim(
         id="linear.rank-D",
-        where=where,
         statement=r"Training D channels gives a W of rank D with the eigenvalues $\gamma_1, \dots, \gamma_D$.",
         criterion="D = 2 and 3 from W = 0: singular value D + 1 below 1e-3 of the first, eigenvalues within 1e-3",
         expected="rank D",
@@ -478,9 +476,8 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         holds=lambda m: max(m.values()) < 1e-3,
         settings=SETTINGS,
     )
-    yield Claim(
+    yield claim(
         id="linear.channel-conditions",
-        where=where,
         statement=r"Its singular values and vectors satisfy the five conditions on $\sigma_c, l_c, r_c$.",
         criterion="largest residual of the conditions below 1e-3, D = 2 and 3, in the best order of the modes: see the "
         "errata",
@@ -492,21 +489,18 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         because="an erratum (eigenmodes): they hold for the eigenmodes of W, see linear.channel-modes, and for "
         "singular vectors only where those are the same.",
     )
-    yield Claim(
+    yield claim(
         id="linear.channel-modes",
         origin="ours",
-        where=where,
         statement=r"Its eigenmodes, $W = \sum_c \sigma_c\, l_c r_c^\dagger$ with $r_c \cdot l_{c'} = 0$ for $c \ne "
-        r"c'$, "
-        "satisfy them.",
+        "c'$, satisfy them.",
         criterion="largest residual of the conditions below 1e-3, D = 2 and 3",
         expected="0",
         measured=worst("conditions"),
         holds=lambda residual: residual < 1e-3,
     )
-    yield Claim(
+    yield claim(
         id="linear.state",
-        where=where,
         statement=r"The state is $h_t = \sum_c a_c\, \bar y_{c,t}\, l_c$.",
         criterion="relative deviation of the state over 100 steps below 1e-3, with the l of the eigenmodes",
         expected="0",
@@ -514,9 +508,8 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         holds=lambda deviation: deviation < 1e-3,
         settings=SETTINGS,
     )
-    yield Claim(
+    yield claim(
         id="linear.capacity",
-        where=where,
         statement="Up to D = n channels can be multiplexed if encoders and decoders each are free families.",
         criterion="the largest D for which generic vectors in 12 dimensions admit an integrator is 12",
         expected="12",
@@ -533,9 +526,9 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
 
 def special_claims(measured: Measured) -> Iterator[Claim]:
     where = "Appendix, Two special cases of null initialization"
-    yield Claim(
+    claim = partial(Claim, where=where)
+    yield claim(
         id="linear.one-step",
-        where=where,
         statement=r"For T = 1 the descent is known in closed form and is stable if and only if $\eta < "
         r"|e|^{-2}|d|^{-2}$.",
         criterion="largest deviation of the loss over 60 steps below 1e-9; 2 % below the limit it converges, 2 % "
@@ -548,9 +541,8 @@ def special_claims(measured: Measured) -> Iterator[Claim]:
         },
         holds=lambda m: m["deviation"] < 1e-9 and m["loss below the limit"] < 1e-3 and m["loss above the limit"] > 1,
     )
-    yield Claim(
+    yield claim(
         id="linear.same-vectors",
-        where=where,
         statement=r"For e = d and $s = |e|^2$ the only fixed point of descent is the integrator $w = \gamma / |e|^2$.",
         criterion=r"T = 3, 4, 5, 8: one real root of the polynomial, and descent ends within 1e-6 of $\gamma$",
         expected="one root",

@@ -312,8 +312,7 @@ def claims(measured: Measured) -> list[Claim]:
             where="Section 6, nature of representations",
             statement="The low-dimensional representation is robust to the initial W.",
             criterion=f"from a random W of radius {RADIUS}, D = 2: two large singular values (the third is below half "
-            f"of "
-            "the second) and r < 0.5; beside it the error over 200 steps",
+            "of the second) and r < 0.5; beside it the error over 200 steps",
             expected="robust",
             measured={key: random[key] for key in ("gap", "ratio", "error")},
             holds=lambda m: m["gap"] > 2 and m["ratio"] < 0.5,
@@ -383,10 +382,9 @@ def draw(measured: Measured) -> Drawing:
 
 
 CAPTION = (
-    r"Not in the paper as a figure. A: error of ReLU networks over 400 steps of white noise against the "
-    r"duration of the sequences they were trained on. B: loss during training, averaged over 50 steps, when the "
-    r"recurrent weights alone, the decoders too, or all vectors are trained, at twice the authors' learning "
-    r"rates each. C: steps until the loss has fallen to a part of a silent network's, with the best of the three. "
-    r"Adam's rate is $0.1/n$, for longer sequences $0.3/n$, falling to 0: at a constant $5 \cdot 10^{-4}$ its networks "
-    r"drift."
+    "Not in the paper as a figure. A: error of ReLU networks over 400 steps of white noise against the duration of "
+    "the sequences they were trained on. B: loss during training, averaged over 50 steps, when the recurrent weights "
+    "alone, the decoders too, or all vectors are trained, at twice the authors' learning rates each. C: steps until "
+    "the loss has fallen to a part of a silent network's, with the best of the three. Adam's rate is $0.1/n$, for "
+    r"longer sequences $0.3/n$, falling to 0: at a constant $5 \cdot 10^{-4}$ its networks drift."
 )
