@@ -25,8 +25,8 @@ class Claim:
         Which measured values `holds` accepts, in words.
     expected : str
         The paper's value, or its statement of the value.
-    measured : float or dict of floats, optional
-        A number, or several numbers by name. None if this profile does not measure it.
+    measured : number or dict of numbers, optional
+        A number, or several numbers by name, which are converted to float. None if this profile does not measure it.
     holds : callable
         Decides from `measured` whether the claim is reproduced.
     origin : {"paper", "ours"}
@@ -54,6 +54,13 @@ class Claim:
     revised: str = ""
     because: str = ""
     needs: str = ""
+
+    def __post_init__(self):
+        # figures give scalars of numpy and torch
+        if isinstance(self.measured, dict):
+            object.__setattr__(self, "measured", {name: float(value) for name, value in self.measured.items()})
+        elif self.measured is not None:
+            object.__setattr__(self, "measured", float(self.measured))
 
     @property
     def verdict(self) -> Verdict:

@@ -7,7 +7,7 @@ from violations import altered, failed
 
 from rni import run
 from rni.papers.fanthomme2021.figures import fig12, fig19
-from rni.papers.figure import Profile, Runs
+from rni.papers import Profile, Results
 from rni.runs.execution import Result
 
 TINY = Profile("tiny", neurons=100, quick=True)
@@ -143,7 +143,7 @@ def fewer_sequences():
 
 
 @pytest.fixture(scope="module")
-def transfer(runs: Runs):
+def transfer(runs: Results):
     """With the network of the proxy loss, which trains sooner, for those of the batch loss too."""
     proxy = runs[fig19.specification(TINY, "proxy")]
     return fig19.measure(dict.fromkeys(fig19.runs(TINY), proxy), TINY)

@@ -125,7 +125,7 @@ def test_a_figure_is_drawn_with_labelled_axes_and_described(measured, id):
     for axis in axes:
         assert axis.get_xlabel() or axis.get_shared_x_axes().get_siblings(axis)[1:]
         assert axis.get_ylabel() or axis.get_shared_y_axes().get_siblings(axis)[1:]
-    assert figure.caption.count("$") % 2 == 0
+    assert figure.CAPTION.count("$") % 2 == 0
 
 
 def test_networks_trained_on_two_steps_in_the_place_of_all_others_break_the_claims_on_training(

@@ -199,8 +199,8 @@ def claims(measured: Measured) -> list[Claim]:
         if len(np.unique(stable[:, 0])) > 1:
             exponents, bars = law([stable[:, 1], stable[:, 0]], stable[:, 2])
             for name, exponent_of, bar in zip(("D", "n"), exponents, bars, strict=True):
-                laws[f"exponent of {name}, {loss}"] = float(exponent_of)
-                laws[f"its standard error, {name}, {loss}"] = float(bar)
+                laws[f"exponent of {name}, {loss}"] = exponent_of
+                laws[f"its standard error, {name}, {loss}"] = bar
             for n, channels in by_the_law(trained, exponents, 0.1).items():
                 held_at_a_tenth[f"n = {n}, {loss}"] = channels / largest_channels(n)
     table = {f"{loss}, D = {channels}": k for k, (loss, channels) in enumerate(TABLE)}
@@ -211,7 +211,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="With 1.3 D (D + 1) neurons ReLU networks integrate D channels exactly.",
             criterion=f"relative error below 1e-9 over {DURATION} steps, and a rigorous bound below 1e-6",
             expected="exact",
-            measured={name: float(measured["errors"][k]) for name, k in by_channels.items()},
+            measured={name: measured["errors"][k] for name, k in by_channels.items()},
             holds=lambda m: max(m.values()) < 1e-9 and bool((measured["bounds"] < 1e-6).all()),
         ),
         ours(
@@ -219,7 +219,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Below D (D + 1) neurons, with decoders in general position, none does (theorem).",
             criterion="one neuron fewer is refused, and the bound named, for each number of channels",
             expected="all",
-            measured=float(measured["refused"].mean()),
+            measured=measured["refused"].mean(),
             holds=lambda m: m == 1,
         ),
         ours(
@@ -227,7 +227,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Random decoders can nearly always be split into groups that cancel, from 5 channels on.",
             criterion="found in 95 % of the draws at 1.3 D (D + 1) neurons, for each D of 5 or more",
             expected="at least 0.95; below 5 channels few rows can leave a side empty, and no solution exists",
-            measured={name: float(measured["found"][k]) for name, k in by_channels.items()},
+            measured={name: measured["found"][k] for name, k in by_channels.items()},
             holds=lambda m: bool((measured["found"][many] >= 0.95).all()),
         ),
         ours(
@@ -235,7 +235,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"Currents along the decoders err by $\sqrt{(D + 2)/n}$, so that $n\epsilon^2$ channels fit.",
             criterion="the exponent of (D + 2) / n is within 0.05 of 1/2",
             expected="0.5",
-            measured={"exponent": float(exponent), "standard error": float(deviation)},
+            measured={"exponent": exponent, "standard error": deviation},
             holds=lambda m: abs(m["exponent"] - 0.5) < 0.05,
         ),
         ours(
@@ -267,7 +267,7 @@ def claims(measured: Measured) -> list[Claim]:
             f"over {DURATION} steps, decays 0.8",
             revised="written when 300 and 1000 neurons had been seen at decays 0.8 to 0.75: one and three channels",
             expected="; ".join(f"n = {n:.0f}: {sigmoid_channels(n):.2g}" for n in measured["smooth"][:, 0]),
-            measured={f"n = {n:.0f}": float(within) for n, _, within in measured["smooth"]},
+            measured={f"n = {n:.0f}": within for n, _, within in measured["smooth"]},
             holds=lambda m: all(
                 1 / 2 <= within / sigmoid_channels(n) <= 2 for n, _, within in measured["smooth"].tolist()
             ),
@@ -277,7 +277,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Next to the trained ReLU networks of Table 1 there are exact integrators with the same vectors.",
             criterion="polished, each errs by less than 1e-9, and W moved by less than its own norm",
             expected="exact",
-            measured={f"distance, {name}": float(measured["polish_distance"][k]) for name, k in table.items()},
+            measured={f"distance, {name}": measured["polish_distance"][k] for name, k in table.items()},
             holds=lambda m: max(m.values()) < 1 and bool((measured["polish_after"] < 1e-9).all()),
         ),
         ours(

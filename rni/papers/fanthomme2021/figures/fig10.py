@@ -122,7 +122,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"coordinates of the current.",
             criterion="it explains at least 0.98 of the squared activity of all neurons over 200 steps",
             expected="of this form",
-            measured=float(1 - measured["residual"].sum() / measured["power"].sum()),
+            measured=1 - measured["residual"].sum() / measured["power"].sum(),
             holds=lambda part: part >= 0.98,
         ),
         Claim(
@@ -131,7 +131,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="A neuron is only ever active in half of the plane of the integrals.",
             criterion="at least 95 % of the neurons are active in 0.5 +- 0.05 of samples that are symmetric around 0",
             expected="one half",
-            measured=float(halves.mean()),
+            measured=halves.mean(),
             holds=lambda part: part >= 0.95,
         ),
         Claim(

@@ -123,9 +123,9 @@ SETTINGS = "batches of 16 quasi-random sequences instead of 1024, a learning rat
 
 
 def claims(measured: Measured) -> list[Claim]:
-    outside = {variant: float(measured[f"{variant}_outside"].max()) for variant in VARIANTS}
-    errors = {v: float(np.sqrt(np.square(measured[f"{v}_errors"]).mean())) for v in VARIANTS}
-    steps = {v: float(measured[f"{v}_steps"].mean()) for v in VARIANTS}
+    outside = {variant: measured[f"{variant}_outside"].max() for variant in VARIANTS}
+    errors = {v: np.sqrt(np.square(measured[f"{v}_errors"]).mean()) for v in VARIANTS}
+    steps = {v: measured[f"{v}_steps"].mean() for v in VARIANTS}
     bar = f"{UNIFORM / 2:.3f}, half of the value for directions spread evenly over the plane"
     trained_claim = partial(Claim, settings=SETTINGS)
     return [
@@ -158,7 +158,7 @@ def claims(measured: Measured) -> list[Claim]:
             "spread evenly, for ReLU and sigmoid networks trained on either loss",
             expected="mixed",
             measured={
-                f"{activation}, {loss}": float(value)
+                f"{activation}, {loss}": value
                 for (activation, loss), value in zip(SEVERAL, measured["three_mixed"], strict=True)
             },
             holds=lambda m: min(m.values()) >= measured["three_even"] / 2,

@@ -181,7 +181,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="D + 1 singular values above half of the largest in every network, and D in the same network "
             "trained without the constraint",
             expected="D + 1, and D without the constraint",
-            measured=_counts(measured, "large") | {"D=2, free": float(measured["free_large"])},
+            measured=_counts(measured, "large") | {"D=2, free": measured["free_large"]},
             holds=lambda m: all(m[name] == count for name, count in expected.items()) and m["D=2, free"] == 2,
         ),
         any_claim(
@@ -204,8 +204,8 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"All components of the first left singular vector $l_0$ have the same sign.",
             criterion="at least 99 % of them in every network, with the leading mode as the one that carries the signs",
             expected="always positive",
-            measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "one_sign").items()}
-            | {"last mode": float(max(measured["mode"].max(), measured["other_mode"].max()))},
+            measured={str(setting): value.min() for setting, value in by_setting(measured, "one_sign").items()}
+            | {"last mode": max(measured["mode"].max(), measured["other_mode"].max())},
             holds=lambda m: m["last mode"] == 0 and all(m[name] >= 0.99 for name in expected),
         ),
         any_claim(
@@ -214,7 +214,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="The first right singular vector $r_0$ is positive on excitatory, negative on inhibitory cells.",
             criterion="on at least 99 % of the neurons in every network",
             expected="positive (negative) if the neuron is excitatory (inhibitory)",
-            measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "agreement").items()},
+            measured={str(setting): value.min() for setting, value in by_setting(measured, "agreement").items()},
             holds=lambda m: all(part >= 0.99 for part in m.values()),
         ),
         main_claim(
@@ -226,8 +226,8 @@ def claims(measured: Measured) -> list[Claim]:
             f"the following D left vectors for 1000 neurons, in proportion to $n^{{-1/2}}$ for fewer: {tenth:.3f}",
             expected="almost orthogonal",
             measured={
-                "largest overlap": float(measured["cosine"].max()),
-                "over the projection": float(measured["overlap"].max()),
+                "largest overlap": measured["cosine"].max(),
+                "over the projection": measured["overlap"].max(),
             },
             holds=lambda m: m["largest overlap"] <= random and m["over the projection"] <= tenth,
             revised="below a third of the projection, a bar far above what is reached; then below a tenth of it, which "
@@ -240,7 +240,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the part of positive ones in each vector is as near to one half as in Gaussian matrices of rank "
             f"D whose wrong signs are cut off: within their mean distance and four deviations, {chance:.3f}",
             expected="random",
-            measured={"lowest": float(following.min()), "highest": float(following.max())},
+            measured={"lowest": following.min(), "highest": following.max()},
             holds=lambda m: m["lowest"] >= 0.5 - chance and m["highest"] <= 0.5 + chance,
             revised=r"within $2 / \sqrt n$ of one half, as for coin tosses: cutting signs off ties the components "
             "together.",
@@ -251,7 +251,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Every column of W has the sign of its neuron.",
             criterion="not one weight of the wrong sign in the files of all networks, compared exactly",
             expected="0",
-            measured=float(measured["broken"].sum() + measured["other_broken"].sum()),
+            measured=measured["broken"].sum() + measured["other_broken"].sum(),
             holds=lambda count: count == 0,
         ),
         main_claim(
@@ -262,9 +262,9 @@ def claims(measured: Measured) -> list[Claim]:
             "network without the constraint, as long trained",
             expected="integrates",
             measured={
-                "mean": float(measured["error"].mean()),
-                "worst": float(measured["error"].max()),
-                "unconstrained": float(measured["free_error"]),
+                "mean": measured["error"].mean(),
+                "worst": measured["error"].max(),
+                "unconstrained": measured["free_error"],
             },
             holds=lambda m: m["worst"] < 0.2,
         ),
@@ -274,7 +274,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="W is the sum of its D + 1 leading modes, to a good approximation: D = 2.",
             criterion="they have at least four fifths of the squared weights in every network",
             expected="approximately equal",
-            measured=float(measured["share"].min()),
+            measured=measured["share"].min(),
             holds=lambda share: share >= 0.8,
             revised="the bar was set knowing that theory gives 0.905",
         ),
@@ -286,9 +286,9 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="cut to them, every network still integrates: relative error below 20 % over 200 steps",
             expected="approximately equal",
             measured={
-                "worst error of the cut": float(measured["cut_error"].max()),
-                "least": float(measured["cut_error"].min()),
-                "worst error of W": float(measured["error"].max()),
+                "worst error of the cut": measured["cut_error"].max(),
+                "least": measured["cut_error"].min(),
+                "worst error of W": measured["error"].max(),
             },
             holds=lambda m: m["worst error of the cut"] < 0.2,
             revised="the best network's error stood for every network's.",
@@ -302,9 +302,9 @@ def claims(measured: Measured) -> list[Claim]:
             "half of the largest, a left vector of one sign, and relative error below 20 % over 200 steps",
             expected="D + 1 from a zero or small W",
             measured={
-                "large singular values": float(measured["small_large"]),
-                "one sign": float(measured["small_one_sign"]),
-                "error": float(measured["small_error"]),
+                "large singular values": measured["small_large"],
+                "one sign": measured["small_one_sign"],
+                "error": measured["small_error"],
             },
             holds=lambda m: m["large singular values"] == 3 and m["one sign"] >= 0.99 and m["error"] < 0.2,
         ),
@@ -333,7 +333,7 @@ def claims(measured: Measured) -> list[Claim]:
             "over 40 steps above 50 %",
             expected="fails",
             measured={
-                name: float(measured[f"{kind}_error_{duration}"])
+                name: measured[f"{kind}_error_{duration}"]
                 for kind, part in (("excitatory", "0 %"), ("balanced", "25 %"))
                 for duration in (DURATION, 10 * DURATION)
                 for name in [f"{part}, {duration} steps"]

@@ -96,9 +96,9 @@ def claims(measured: Measured) -> list[Claim]:
             "Hessian at every point",
             expected="exact, 1 null eigenvalue",
             measured={
-                "largest error": float(measured["curve_error"]),
-                "fewest null eigenvalues": float(nulls.min()),
-                "most null eigenvalues": float(nulls.max()),
+                "largest error": measured["curve_error"],
+                "fewest null eigenvalues": nulls.min(),
+                "most null eigenvalues": nulls.max(),
             },
             holds=lambda m: (
                 m["largest error"] < EXACT and m["fewest null eigenvalues"] == m["most null eigenvalues"] == 1
@@ -109,7 +109,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"Curves of different scales cross only on the line $\alpha = \beta$, which is no matrix.",
             criterion=r"largest $|\alpha - \beta|$ over all crossings of 6 curves below 1e-6",
             expected="0",
-            measured=float(measured["crossing_gap"]),
+            measured=measured["crossing_gap"],
             holds=lambda gap: gap < 1e-6,
         ),
         claim(
@@ -118,7 +118,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"\alpha_0$ and $\alpha = \beta_0$.",
             criterion="largest deviation of $g_1$ on those lines below 1e-9",
             expected="0 and d.e",
-            measured={"from 0": float(measured["scale_zero"]), "from d.e": float(measured["scale_overlap"])},
+            measured={"from 0": measured["scale_zero"], "from d.e": measured["scale_overlap"]},
             holds=lambda m: max(m.values()) < 1e-9,
         ),
         claim(
@@ -128,9 +128,9 @@ def claims(measured: Measured) -> list[Claim]:
             r"of the manifolds meets the plane $\lambda = 0$",
             expected="3 at the intersection, 2 elsewhere",
             measured={
-                "fewest at the intersection": float(slow.min()),
-                "most at the intersection": float(slow.max()),
-                "most elsewhere": float(brink.max()),
+                "fewest at the intersection": slow.min(),
+                "most at the intersection": slow.max(),
+                "most elsewhere": brink.max(),
             },
             holds=lambda m: (
                 m["fewest at the intersection"] == m["most at the intersection"] == 3 and m["most elsewhere"] == 2

@@ -184,9 +184,9 @@ def claims(measured: Measured) -> list[Claim]:
 
     def preferred(chosen: np.ndarray) -> dict[str, float]:
         return {
-            "largest time at |e||d| / least time": float(loss_of_time[chosen].max()),
-            "smallest best scale / |e||d|": float(best[chosen].min()),
-            "largest best scale / |e||d|": float(best[chosen].max()),
+            "largest time at |e||d| / least time": loss_of_time[chosen].max(),
+            "smallest best scale / |e||d|": best[chosen].min(),
+            "largest best scale / |e||d|": best[chosen].max(),
         }
 
     criterion = "the least time at s = |e||d| is at most twice that at the best scale between 0.2 and 5 |e||d|"
@@ -217,7 +217,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="The time to converge depends strongly on the scale.",
             criterion="largest over least time between s = 0.001 and 10 at least 100 in each setting",
             expected="strongly",
-            measured=float((spread.max(1) / spread.min(1)).min()),
+            measured=(spread.max(1) / spread.min(1)).min(),
             holds=lambda ratio: ratio >= 100,
         ),
         claim(
@@ -227,10 +227,10 @@ def claims(measured: Measured) -> list[Claim]:
             "beside it their values at s = |e||d|, where it holds: see the errata",
             expected="order 1",
             measured={
-                "smallest": float(sizes.min()),
-                "largest": float(sizes.max()),
-                "smallest at |e||d|": float(at_unit.min()),
-                "largest at |e||d|": float(at_unit.max()),
+                "smallest": sizes.min(),
+                "largest": sizes.max(),
+                "smallest at |e||d|": at_unit.min(),
+                "largest at |e||d|": at_unit.max(),
             },
             holds=lambda m: m["smallest"] >= 0.1 and m["largest"] <= 10,
             revised="it was judged at s = |e||d| alone; the paper says it for each scale of the figure",
@@ -244,8 +244,8 @@ def claims(measured: Measured) -> list[Claim]:
             "the times to shrink by e above and below 1e-9 agree within 5 %",
             expected="exponential",
             measured={
-                "largest relative difference": float(np.abs(late[:, 0] / early[:, 0] - 1).max()),
-                "longest time": float(late[:, 0].max()),
+                "largest relative difference": np.abs(late[:, 0] / early[:, 0] - 1).max(),
+                "longest time": late[:, 0].max(),
             },
             holds=lambda m: m["largest relative difference"] < 0.05,
             settings="computed for infinitely many neurons",
@@ -258,8 +258,8 @@ def claims(measured: Measured) -> list[Claim]:
             "they end: none needs less than 0.98 of it, and some, that end elsewhere, need twice as long",
             expected="1 or more",
             measured={
-                "least time / bound": float(np.nanmin(late / least[:, None])),
-                "longest time / bound": float(np.nanmax(late / least[:, None])),
+                "least time / bound": np.nanmin(late / least[:, None]),
+                "longest time / bound": np.nanmax(late / least[:, None]),
             },
             holds=lambda m: m["least time / bound"] >= 0.98 and m["longest time / bound"] > 2,
             settings="computed for infinitely many neurons; at the paper's rate only: at "
@@ -271,7 +271,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"$C = \lambda_{max}/\lambda_{min}$.",
             criterion="measured time within 5 % of C for every setting and scale with C below 500",
             expected="0",
-            measured={"largest relative deviation": float(deviation.max()), "cases": float(len(deviation))},
+            measured={"largest relative deviation": deviation.max(), "cases": len(deviation)},
             holds=lambda m: m["largest relative deviation"] < 0.05 and m["cases"] >= 10,
         ),
     ]

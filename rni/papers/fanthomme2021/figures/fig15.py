@@ -211,7 +211,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="exponent fitted over the last two decades of steps within 0.1 of -2 for each of 8 draws of the "
             "vectors",
             expected="-2",
-            measured={"smallest": float(slopes.min()), "mean": float(slopes.mean()), "largest": float(slopes.max())},
+            measured={"smallest": slopes.min(), "mean": slopes.mean(), "largest": slopes.max()},
             holds=lambda m: max(abs(m["smallest"] + 2), abs(m["largest"] + 2)) < 0.1,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
@@ -220,7 +220,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="The exponent depends neither on T nor on the vectors.",
             criterion="overlaps of 0.1 and 0.8, and T = 5: exponent over the last decade of steps within 0.2 of -2",
             expected="-2",
-            measured={"smallest": float(other_slopes.min()), "largest": float(other_slopes.max())},
+            measured={"smallest": other_slopes.min(), "largest": other_slopes.max()},
             holds=lambda m: max(abs(m["smallest"] + 2), abs(m["largest"] + 2)) < 0.2,
         ),
         claim(
@@ -228,7 +228,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"The distance to the intersection falls as $\tau^{-1}$.",
             criterion="mean exponent over the last decade of steps within 0.1 of -1",
             expected="-1",
-            measured=float(approach.mean()),
+            measured=approach.mean(),
             holds=lambda slope: abs(slope + 1) < 0.1,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
             because=r"an erratum (slow_direction): the loss falls as $\tau^{-2}$, as printed, but is of fourth order "
@@ -241,8 +241,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the largest final distance from W = 0 is below a third of the median one from random starts",
             expected="0 from W = 0",
             measured={
-                "largest from W = 0": float(measured["distances"][-1].max()),
-                "median from random starts": float(np.median(measured["random_distances"])),
+                "largest from W = 0": measured["distances"][-1].max(),
+                "median from random starts": np.median(measured["random_distances"]),
             },
             holds=lambda m: m["largest from W = 0"] < m["median from random starts"] / 3,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
@@ -255,10 +255,9 @@ def claims(measured: Measured) -> list[Claim]:
             "spread by a factor 2 or more",
             expected="usually",
             measured={
-                "fraction": float(exponential.mean()),
-                "longest time / shortest": float(
-                    np.nanmax(measured_times, initial=0) / np.nanmin(measured_times, initial=np.inf)
-                ),
+                "fraction": exponential.mean(),
+                "longest time / shortest": np.nanmax(measured_times, initial=0)
+                / np.nanmin(measured_times, initial=np.inf),
             },
             holds=lambda m: m["fraction"] >= 0.75 and m["longest time / shortest"] >= 2,
             revised="the spread was that of predicted times, of starts that did not converge too",
@@ -272,8 +271,8 @@ def claims(measured: Measured) -> list[Claim]:
             "rank 2; at least three quarters of 8",
             expected="rank 2",
             measured={
-                "integrators": float(converged.mean()),
-                "least rank": float(measured["random_ranks"][converged].min(initial=9)),
+                "integrators": converged.mean(),
+                "least rank": measured["random_ranks"][converged].min(initial=9),
             },
             holds=lambda m: m["integrators"] >= 0.75 and m["least rank"] == 2,
         ),
@@ -286,9 +285,9 @@ def claims(measured: Measured) -> list[Claim]:
             "$|x^2 - y^2|$ with the coordinates of panel A",
             expected="rare",
             measured={
-                "slow": float(slow.mean()),
-                "distance of the slow": float(np.median(asymmetry[slow])) if slow.any() else np.inf,
-                "distance of the others": float(np.median(asymmetry[~slow])) if not slow.all() else np.inf,
+                "slow": slow.mean(),
+                "distance of the slow": np.median(asymmetry[slow]) if slow.any() else np.inf,
+                "distance of the others": np.median(asymmetry[~slow]) if not slow.all() else np.inf,
             },
             holds=lambda m: 0 < m["slow"] < 0.1 and m["distance of the slow"] < m["distance of the others"],
         ),
@@ -300,7 +299,7 @@ def claims(measured: Measured) -> list[Claim]:
             "long: after 10 000 more steps without noise the loss is below a millionth of the undisturbed one in three "
             "quarters of 16 descents from W = 0",
             expected="exponential",
-            measured=float((measured["noisy_losses"] < 1e-6 * measured["quiet_loss"]).mean()),
+            measured=(measured["noisy_losses"] < 1e-6 * measured["quiet_loss"]).mean(),
             holds=lambda part: part >= 0.75,
             revised="the size of the noise is ours and was 0.05 first, with which 12 of 16 descents, just three "
             "quarters, did; with 0.1 it was 15",
@@ -315,7 +314,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="|x - y| / (|x| + |y|), with the coordinates of panel A, below 1e-6 after 1000 steps on batches "
             "of 8 sequences",
             expected="0",
-            measured=float(measured["batch_asymmetry"]),
+            measured=measured["batch_asymmetry"],
             holds=lambda asymmetry: asymmetry < 1e-6,
         ),
         claim(
@@ -324,8 +323,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="measured time of each exponential convergence within 5 % of the prediction at its end point",
             expected="0",
             measured={
-                "largest relative deviation": float(deviation.max(initial=0.0)),
-                "cases": float(exponential.sum()),
+                "largest relative deviation": deviation.max(initial=0.0),
+                "cases": exponential.sum(),
             },
             holds=lambda m: m["largest relative deviation"] < 0.05 and m["cases"] > 0,
         ),
@@ -335,10 +334,10 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="numbers of null eigenvalues at 24 points off the intersection and at 4 on it",
             expected="2 and 3",
             measured={
-                "fewest off": float(measured["null_off"].min()),
-                "most off": float(measured["null_off"].max()),
-                "fewest on": float(measured["null_on"].min()),
-                "most on": float(measured["null_on"].max()),
+                "fewest off": measured["null_off"].min(),
+                "most off": measured["null_off"].max(),
+                "fewest on": measured["null_on"].min(),
+                "most on": measured["null_on"].max(),
             },
             holds=lambda m: m["fewest off"] == m["most off"] == 2 and m["fewest on"] == m["most on"] == 3,
         ),

@@ -106,7 +106,7 @@ def claims(measured: Measured) -> list[Claim]:
             "to 50 neurons.",
             criterion="for 50 neurons Lanczos and dense diagonalisation agree to 1e-6",
             expected="equal",
-            measured=float(measured["lanczos_error"]),
+            measured=measured["lanczos_error"],
             holds=lambda error: error < 1e-6,
         ),
         trained_claim(
@@ -117,8 +117,8 @@ def claims(measured: Measured) -> list[Claim]:
             "sizes: the loss never rises at 0.97 of the limit, and rises tenfold or more at 1.03",
             expected="stable below, unstable above",
             measured={
-                "largest rise below": float(measured["growth"][..., 0].max()),
-                "smallest rise above": float(measured["growth"][..., 1].min()),
+                "largest rise below": measured["growth"][..., 0].max(),
+                "smallest rise above": measured["growth"][..., 1].min(),
             },
             holds=lambda rise: rise["largest rise below"] <= 1.001 and rise["smallest rise above"] >= 10,
         ),
@@ -129,8 +129,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="for both sizes the fastest scale is between 0.5 and 2, for |e||d| = 1, and the smallest and the "
             "largest scale are ten times slower or more",
             expected="1",
-            measured={f"fastest scale, n = {n}": float(x) for n, x in zip(sizes, fastest, strict=True)}
-            | {f"slower at the ends, n = {n}": float(x) for n, x in zip(sizes, slower, strict=True)},
+            measured={f"fastest scale, n = {n}": x for n, x in zip(sizes, fastest, strict=True)}
+            | {f"slower at the ends, n = {n}": x for n, x in zip(sizes, slower, strict=True)},
             holds=lambda m: all(
                 0.5 <= value <= 2 if name.startswith("fastest") else value >= 10 for name, value in m.items()
             ),
@@ -146,7 +146,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=None
             if measured["largest"].shape[2] == 1
-            else {"learning rate": float(_ratio(*measured["largest"].mean(2))), "time": float(_ratio(*times))},
+            else {"learning rate": _ratio(*measured["largest"].mean(2)), "time": _ratio(*times)},
             needs="two networks of each size and scale (--profile paper)",
             holds=lambda ratio: ratio["learning rate"] <= 1.3 and ratio["time"] <= 3,
         ),

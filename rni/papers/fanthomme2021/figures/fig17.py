@@ -72,10 +72,8 @@ def claims(measured: Measured) -> list[Claim]:
     near, small = (s > 0.3) & (s < 4), s.argmin()
     excess = ratio.mean(1) - 1
     predicted = measured["right_e"].mean(1) / np.minimum(s, 1)
-    spread = {"sigma": float((measured["sigma"].std(1) / measured["sigma"].mean(1)).max())}
-    spread |= {
-        key.replace("left_", "l.").replace("right_", "r."): float(measured[key].std(1).max()) for key in OVERLAPS
-    }
+    spread = {"sigma": (measured["sigma"].std(1) / measured["sigma"].mean(1)).max()}
+    spread |= {key.replace("left_", "l.").replace("right_", "r."): measured[key].std(1).max() for key in OVERLAPS}
     line = 0.01 * (1000 / measured["neurons"]) ** 0.5
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
     trained_claim = partial(Claim, settings=SETTINGS)
@@ -86,7 +84,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="One singular value dominates.",
             criterion="the second is below 0.01 of the first in every network",
             expected="rank 1",
-            measured=float((measured["second"] / measured["sigma"]).max()),
+            measured=(measured["second"] / measured["sigma"]).max(),
             holds=lambda second: second < 0.01,
         ),
         trained_claim(
@@ -97,7 +95,7 @@ def claims(measured: Measured) -> list[Claim]:
             "holds at any n: the sums of the paper's conditions for both signs are sigma (r.l) = 2 gamma and "
             "sigma (r.e) (d.l) = 2 s gamma.)",
             expected="1 or more",
-            measured=float(ratio.min()),
+            measured=ratio.min(),
             holds=lambda smallest: smallest >= 0.999,
         ),
         trained_claim(
@@ -106,7 +104,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"Away from $s = 1$ the bound is tight: $\sigma = 2\gamma\max(s, 1)$.",
             criterion="for every s <= 0.3 and s >= 4, the mean of sigma is within 3 % of it",
             expected="1",
-            measured=float(_farthest(ratio.mean(1)[outer], 1.0)),
+            measured=_farthest(ratio.mean(1)[outer], 1.0),
             holds=lambda value: abs(value - 1) <= 0.03,
         ),
         trained_claim(
@@ -116,7 +114,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the mean of sigma exceeds it most at s = 1, by more than 10 %, and less at every scale further "
             "away on either side",
             expected="largest at s = 1",
-            measured={f"s = {x:g}": float(value) for x, value in zip(s[near], excess[near], strict=True)},
+            measured={f"s = {x:g}": value for x, value in zip(s[near], excess[near], strict=True)},
             holds=lambda m: (
                 m["s = 1"] > 0.1
                 and bool((np.diff(excess[s <= 1]) > 0).all())
@@ -130,7 +128,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"where $l_\pm = \lfloor\pm l\rfloor_+$.",
             criterion="largest relative deviation in any network, at every scale, below 1 %",
             expected="0",
-            measured=float(measured["conditions"].max()),
+            measured=measured["conditions"].max(),
             holds=lambda deviation: deviation < 0.01,
         ),
         trained_claim(
@@ -139,7 +137,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"The left singular vector is almost the decoder, $l \simeq d$.",
             criterion="l.d above 0.9 in every network",
             expected="1",
-            measured=float(measured["left_d"].min()),
+            measured=measured["left_d"].min(),
             holds=lambda overlap: overlap > 0.9,
         ),
         trained_claim(
@@ -150,8 +148,8 @@ def claims(measured: Measured) -> list[Claim]:
             "scales between, where sigma is above its bound",
             expected="1",
             measured={
-                "far from s = 1": float(_farthest(predicted[outer], 1.0)),
-                "near it": float(_farthest(predicted[near], 1.0)),
+                "far from s = 1": _farthest(predicted[outer], 1.0),
+                "near it": _farthest(predicted[near], 1.0),
             },
             holds=lambda m: abs(m["far from s = 1"] - 1) <= 0.05 and abs(m["near it"] - 1) <= 0.25,
             revised="s = 0.5, 1 and 2 were not judged",
@@ -164,9 +162,9 @@ def claims(measured: Measured) -> list[Claim]:
             "grows with the scale up to 1",
             expected="1 and 1",
             measured={
-                "r.d at the smallest scale": float(measured["right_d"][small].min()),
-                "least r.e for s > 1": float(measured["right_e"][s > 1].min()),
-                "least growth of r.e up to s = 1": float(np.diff(measured["right_e"][s <= 1], axis=0).min()),
+                "r.d at the smallest scale": measured["right_d"][small].min(),
+                "least r.e for s > 1": measured["right_e"][s > 1].min(),
+                "least growth of r.e up to s = 1": np.diff(measured["right_e"][s <= 1], axis=0).min(),
             },
             holds=lambda m: (
                 m["r.d at the smallest scale"] > 0.95

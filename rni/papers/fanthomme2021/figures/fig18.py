@@ -44,7 +44,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"At $s = 0.1$ a weight is positive within a population and negative between the two.",
             criterion="the sign is the predicted one for more than 0.95 of the weights",
             expected="all",
-            measured=float(small),
+            measured=small,
             holds=lambda fraction: fraction > 0.95,
         ),
         claim(
@@ -52,7 +52,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"At $s = 10$ the populations do not determine the sign of a weight.",
             criterion="the sign is the predicted one for 0.4 to 0.6 of the weights",
             expected="a half",
-            measured=float(large),
+            measured=large,
             holds=lambda fraction: 0.4 <= fraction <= 0.6,
         ),
         claim(
@@ -60,7 +60,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"The norm of W grows as $\max(1, s)$.",
             criterion="|W| at s = 10 is within 5 % of ten times |W| at s = 0.1",
             expected="10",
-            measured=float(norms[1] / norms[0]),
+            measured=norms[1] / norms[0],
             holds=lambda ratio: abs(ratio / 10 - 1) <= 0.05,
         ),
     ]

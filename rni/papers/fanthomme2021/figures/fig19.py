@@ -124,8 +124,8 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def claims(measured: Measured) -> list[Claim]:
-    states = float(measured["accuracy"].mean())
-    controls = {name: float(measured[f"{name}_accuracy"].mean()) for name in ("integrals", "currents", "random")}
+    states = measured["accuracy"].mean()
+    controls = {name: measured[f"{name}_accuracy"].mean() for name in ("integrals", "currents", "random")}
     return [
         Claim(
             id="fig19.context",
@@ -146,7 +146,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the half of the samples furthest from samples of the other label has less than a tenth of the "
             "errors",
             expected="near the boundaries",
-            measured=float(measured["furthest_share"]),
+            measured=measured["furthest_share"],
             holds=lambda share: share < 0.1,
         ),
         Claim(
@@ -167,7 +167,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Any of the trainings of the integrator will do: proxy loss, or batches of sequences.",
             criterion="accuracies within 3 percentage points",
             expected="any of the methods",
-            measured={"batch": states, "proxy": float(measured["proxy_accuracy"].mean())},
+            measured={"batch": states, "proxy": measured["proxy_accuracy"].mean()},
             holds=lambda m: abs(m["proxy"] - m["batch"]) < 0.03,
             settings=SHORTER,
         ),
@@ -178,7 +178,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="1000 steps of Adam at the authors' rate on the squared error, with batches of sequences: right "
             "at most 5 percentage points less often than the head of least cross-entropy",
             expected="easy",
-            measured={"descent": float(measured["descended_accuracy"].mean()), "least cross-entropy": states},
+            measured={"descent": measured["descended_accuracy"].mean(), "least cross-entropy": states},
             holds=lambda m: m["least cross-entropy"] - m["descent"] <= 0.05,
             settings=f"{SHORTER}; batches of {BATCH} sequences for the head",
         ),

@@ -97,9 +97,9 @@ def claims(measured: Measured) -> list[Claim]:
             "relative error of every moment below 1e-6",
             expected="rank 1, exact",
             measured={
-                "largest error": float(measured["rank1_error"]),
-                "largest error over scales": float(measured["rank1_scales_error"]),
-                "rank": float(measured["rank1_rank"]),
+                "largest error": measured["rank1_error"],
+                "largest error over scales": measured["rank1_scales_error"],
+                "rank": measured["rank1_rank"],
             },
             holds=lambda m: max(m["largest error"], m["largest error over scales"]) < EXACT and m["rank"] == 1,
         ),
@@ -109,7 +109,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"2 at the scale $d \cdot e$.",
             criterion="40 random members: rank 2, relative error of every moment at the scale d.e below 1e-6",
             expected="rank 2, exact at s = d.e",
-            measured={"largest error": float(measured["rank2_error"]), "rank": float(measured["rank2_rank"])},
+            measured={"largest error": measured["rank2_error"], "rank": measured["rank2_rank"]},
             holds=lambda m: m["largest error"] < EXACT and m["rank"] == 2,
         ),
         claim(
@@ -118,7 +118,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=r"20 random matrices with the eigenvalue $\gamma$, at least 0.2 away from the manifolds in each "
             "coordinate: some moment is wrong by more than 1e-3 at their own scale",
             expected="no integrator elsewhere",
-            measured=float(measured["elsewhere_error"]),
+            measured=measured["elsewhere_error"],
             holds=lambda error: error > 1e-3,
         ),
         claim(
@@ -126,7 +126,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"For independent vectors the special scale $d \cdot e$ is of order $n^{-1/2}$.",
             criterion="exponent of its root mean square over n = 250 to 4000 within 0.05 of -0.5",
             expected="-0.5",
-            measured=float(slope),
+            measured=slope,
             holds=lambda exponent: abs(exponent + 0.5) < 0.05,
         ),
     ]

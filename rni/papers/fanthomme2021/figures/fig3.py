@@ -112,16 +112,16 @@ SETTINGS = (
 
 
 def claims(measured: Measured) -> list[Claim]:
-    balance = [float((measured["batch_populations"] == k).mean()) for k in (0, 1)]
+    balance = [(measured["batch_populations"] == k).mean() for k in (0, 1)]
     members = measured["batch_populations"][..., None, :]
     power = np.square(measured["batch_vectors"])
     shared = members == 2
     usual = np.maximum(*np.moveaxis(measured["batch_vectors"], 1, 0)).mean()
     in_shared = {
-        "part of the neurons": float(shared.mean()),
-        "largest coefficient / mean": float((measured["batch_vectors"] * shared).max() / usual),
-        "part of the squared coefficients": float((power * shared).sum() / power.sum()),
-        "largest part of the output": float(np.abs(measured["batch_shared_readouts"]).max()),
+        "part of the neurons": shared.mean(),
+        "largest coefficient / mean": (measured["batch_vectors"] * shared).max() / usual,
+        "part of the squared coefficients": (power * shared).sum() / power.sum(),
+        "largest part of the output": np.abs(measured["batch_shared_readouts"]).max(),
     }
     weights = measured["mean_weights"]
     free = (measured["proxy_populations"] < 2).all(1) & (measured["proxy_error"] < 0.01)
@@ -135,7 +135,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"L_-$.",
             criterion="it explains at least 0.99 of the squared activities, in every network",
             expected="1",
-            measured=float(1 - measured["batch_uncoded"].max()),
+            measured=1 - measured["batch_uncoded"].max(),
             holds=lambda part: part >= 0.99,
         ),
         trained_claim(
@@ -145,7 +145,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"L\rfloor_+$.",
             criterion="relative deviation below 5 % in every network",
             expected="0",
-            measured=float(measured["batch_unrectified"].max()),
+            measured=measured["batch_unrectified"].max(),
             holds=lambda deviation: deviation < 0.05,
         ),
         trained_claim(
@@ -155,7 +155,7 @@ def claims(measured: Measured) -> list[Claim]:
             "that are shared or null.",
             criterion="shared and null neurons together are between 2.5 % and 7.5 %",
             expected="around 5 %",
-            measured=float((measured["batch_populations"] >= 2).mean()),
+            measured=(measured["batch_populations"] >= 2).mean(),
             holds=lambda part: 0.025 <= part <= 0.075,
             revised="it was below 10 %; the paper says around 5 %",
         ),
@@ -201,9 +201,9 @@ def claims(measured: Measured) -> list[Claim]:
             "neuron where its current vanishes, at the kink of the activation",
             expected="none",
             measured={
-                "shared neurons": float((measured["proxy_populations"] == 2).mean()),
-                "null neurons": float((measured["proxy_populations"] == 3).mean()),
-                "networks without any": float(free.mean()),
+                "shared neurons": (measured["proxy_populations"] == 2).mean(),
+                "null neurons": (measured["proxy_populations"] == 3).mean(),
+                "networks without any": free.mean(),
             },
             holds=lambda m: m["shared neurons"] == 0 and m["networks without any"] > 0,
             revised="null neurons were counted over all networks; the paper says that the loss allows for none",
@@ -217,9 +217,9 @@ def claims(measured: Measured) -> list[Claim]:
             "a negative current",
             expected="mutual inhibition",
             measured={
-                "largest mean weight between": float(weights[:, [0, 1], [1, 0]].max()),
-                "least mean weight within": float(weights[:, [0, 1], [0, 1]].min()),
-                "least part of neurons inhibited": float(measured["sent"][:, [2, 3], [1, 0]].min()),
+                "largest mean weight between": weights[:, [0, 1], [1, 0]].max(),
+                "least mean weight within": weights[:, [0, 1], [0, 1]].min(),
+                "least part of neurons inhibited": measured["sent"][:, [2, 3], [1, 0]].min(),
             },
             holds=lambda m: (
                 m["largest mean weight between"] < 0 < m["least mean weight within"]
@@ -235,7 +235,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="after 20 steps of white noise and then 400 without any input the sign of the output never "
             "changes, in all of 64 trajectories a network",
             expected="1",
-            measured=float(measured["kept_signs"].min()),
+            measured=measured["kept_signs"].min(),
             holds=lambda part: part == 1,
         ),
         trained_claim(
@@ -245,7 +245,7 @@ def claims(measured: Measured) -> list[Claim]:
             "other.",
             criterion="the population of the other sign has less than 5 % of the activity, before and after",
             expected="one population at a time",
-            measured={"before": float(before[1] / before.sum()), "after": float(after[0] / after.sum())},
+            measured={"before": before[1] / before.sum(), "after": after[0] / after.sum()},
             holds=lambda m: m["before"] < 0.05 and m["after"] < 0.05,
         ),
     ]

@@ -55,7 +55,7 @@ SETTINGS = "batches of 32 quasi-random sequences instead of 4096, a learning rat
 def claims(measured: Measured) -> list[Claim]:
     y, cosines = measured["integral"], measured["cosines"]
     away = np.abs(y) > 0.1 * np.abs(y).max()
-    explained = float(1 - np.average(1 - measured["explained"], weights=measured["power"]))
+    explained = 1 - np.average(1 - measured["explained"], weights=measured["power"])
     trained_claim = partial(Claim, settings=SETTINGS)
     return [
         trained_claim(
@@ -75,8 +75,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="between 0.35 and 0.65 of the slopes are positive, and their sizes spread by half or more",
             expected="both signs",
             measured={
-                "positive": float((measured["slopes"] > 0).mean()),
-                "spread": float(np.abs(measured["slopes"]).std() / np.abs(measured["slopes"]).mean()),
+                "positive": (measured["slopes"] > 0).mean(),
+                "spread": np.abs(measured["slopes"]).std() / np.abs(measured["slopes"]).mean(),
             },
             holds=lambda m: 0.35 <= m["positive"] <= 0.65 and m["spread"] > 0.5,
         ),
@@ -87,7 +87,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the cosine of current and W e has the integral's sign and is above 0.97 in size wherever the "
             "integral is above a tenth of its largest value",
             expected="+1 for positive, -1 for negative integrals",
-            measured=float((cosines * np.sign(y))[away].min()),
+            measured=(cosines * np.sign(y))[away].min(),
             holds=lambda cosine: cosine > 0.97,
             revised="above 0.95, far below what is reached.",
         ),

@@ -122,11 +122,11 @@ def recruited(activity: np.ndarray) -> np.ndarray:
 
 
 def claims(measured: Measured) -> list[Claim]:
-    saturating = {loss: float((measured[f"{loss}_largest"] > SATURATED).mean()) for loss in LOSSES}
+    saturating = {loss: (measured[f"{loss}_largest"] > SATURATED).mean() for loss in LOSSES}
     parts = {loss: recruited(measured[f"{loss}_activity"]) for loss in LOSSES}
     middle = len(VALUES) // 2
     steps = {loss: min(np.diff(part[middle:]).min(), np.diff(part[middle::-1]).min()) for loss, part in parts.items()}
-    short, long, double = ({loss: float(measured[f"{loss}_errors"][:, k].mean()) for loss in LOSSES} for k in range(3))
+    short, long, double = ({loss: measured[f"{loss}_errors"][:, k].mean() for loss in LOSSES} for k in range(3))
     trained_claim = partial(Claim, settings=SETTINGS)
     return [
         trained_claim(
@@ -136,7 +136,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="one line through the origin for each neuron explains at least 0.98 of the squared currents, in "
             "the mean over the networks",
             expected="linear",
-            measured={loss: float(measured[f"{loss}_explained"].mean()) for loss in LOSSES},
+            measured={loss: measured[f"{loss}_explained"].mean() for loss in LOSSES},
             holds=lambda m: all(part >= 0.98 for part in m.values()),
         ),
         trained_claim(
@@ -145,7 +145,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="W has a single dominant singular value, with the batch and the proxy loss.",
             criterion="it is at least twice the next one in every network",
             expected="one",
-            measured={loss: float(measured[f"{loss}_gap"].min()) for loss in LOSSES},
+            measured={loss: measured[f"{loss}_gap"].min() for loss in LOSSES},
             holds=lambda m: all(gap >= 2 for gap in m.values()),
         ),
         trained_claim(
@@ -164,7 +164,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="of the neurons that saturate, no more than 60 % do so between the same two of |y| = 0, 1, 2, 3, "
             "3.5",
             expected="neuron-specific",
-            measured={loss: float(measured[f"{loss}_thresholds"].max()) for loss in LOSSES},
+            measured={loss: measured[f"{loss}_thresholds"].max() for loss in LOSSES},
             holds=lambda m: all(0 < part <= 0.6 for part in m.values()),
             revised="no more than 90 %, far above what is reached.",
         ),
@@ -185,7 +185,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=f"the part of neurons with activity above {STRONG} grows at each step of |y| on both sides; the "
             "least growth is given",
             expected="an increasing number",
-            measured={loss: float(step) for loss, step in steps.items()},
+            measured={loss: step for loss, step in steps.items()},
             holds=lambda m: all(step > 0 for step in m.values()),
         ),
         trained_claim(

@@ -52,7 +52,7 @@ def all_values(net: Network) -> np.ndarray:
 def claims(measured: Measured) -> list[Claim]:
     settings = [(name, channels) for name in LEAST for channels in (3, *OTHERS)]
     values = {(name, channels): measured[f"{name}_{channels}"] for name, channels in settings}
-    gaps = {(name, d): float((v[:, d - 1] / v[:, d]).min()) for (name, d), v in values.items()}
+    gaps = {(name, d): (v[:, d - 1] / v[:, d]).min() for (name, d), v in values.items()}
     counted = {(name, d): {outliers(torch.from_numpy(each)) for each in v} == {d} for (name, d), v in values.items()}
     large = {name: values[name, 3][:, :3] for name in LEAST}
     spread = {name: (np.ptp(each, axis=0) / each.mean(0)).mean() for name, each in large.items()}
@@ -90,7 +90,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the range over the networks of the first, second and third largest, each over its own mean, is "
             "at least 5 % on average over the three",
             expected="a fair amount of variability",
-            measured={NAMES[name]: float(part) for name, part in spread.items()},
+            measured={NAMES[name]: part for name, part in spread.items()},
             holds=lambda m: all(part >= 0.05 for part in m.values()),
             revised="the range of all three together: it counted differences between them, in one network.",
             because="the large values do vary, by a few hundredths. The paper names no size; ours are of trainings "

@@ -80,7 +80,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"$\alpha_t = R\,\bar y_t$.",
             criterion=f"on white noise, R explains at least {least} of the square of each coordinate",
             expected="linear",
-            measured={f"alpha {c + 1}": float(part) for c, part in enumerate(explained)},
+            measured={f"alpha {c + 1}": part for c, part in enumerate(explained)},
             holds=lambda m: all(part >= least for part in m.values()),
             settings=SETTINGS,
         )

@@ -63,7 +63,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=f"relative error at most {limit:.1%} in both channels, on structured sequences of 1000 steps: "
             "4 % for 1000 neurons, and as the inverse square root of their number for fewer",
             expected="excellent match",
-            measured={f"channel {c + 1}": float(error) for c, error in enumerate(shown)},
+            measured={f"channel {c + 1}": error for c, error in enumerate(shown)},
             holds=lambda m: all(error <= limit for error in m.values()),
             revised="the limit did not grow for fewer neurons, before those of the quick profile were judged.",
         ),
@@ -73,7 +73,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Training on the batch loss gives similar results, less accurate.",
             criterion="mean relative error above that of the proxy loss, and below 20 %",
             expected="albeit less accurate",
-            measured={"proxy": float(proxy), "batch": float(batch)},
+            measured={"proxy": proxy, "batch": batch},
             holds=lambda m: m["proxy"] < m["batch"] < 0.2,
         ),
         trained_claim(

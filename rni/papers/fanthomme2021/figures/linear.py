@@ -331,7 +331,7 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         statement="From W = 0 descent with T = 2 does not generalize and with T of 3 or more it does.",
         criterion="relative error over 500 steps, decay 0.995: above 50 % for T = 2, below 1 % for T = 3 and 5",
         expected="T >= 3",
-        measured={"T = 2": float(null[0]), "T = 3": float(null[1]), "T = 5": float(null[2])},
+        measured={"T = 2": null[0], "T = 3": null[1], "T = 5": null[2]},
         holds=lambda m: m["T = 2"] > 0.5 and max(m["T = 3"], m["T = 5"]) < 0.01,
     )
     yield claim(
@@ -341,8 +341,8 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         criterion="second singular value below 1e-3 of the first, eigenvalue within 1e-3 of the decay (T = 3)",
         expected=r"rank 1, $\gamma$",
         measured={
-            "second / first singular value": float(measured["singular_ratio"]),
-            "error of the eigenvalue": float(measured["eigenvalue_error"]),
+            "second / first singular value": measured["singular_ratio"],
+            "error of the eigenvalue": measured["eigenvalue_error"],
         },
         holds=lambda m: max(m.values()) < 1e-3,
     )
@@ -354,9 +354,9 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         "and 5",
         expected="T >= 3",
         measured={
-            "least for T = 2": float(starts[:, 0].min()),
-            "largest for T = 3": float(starts[:, 1].max()),
-            "largest for T = 5": float(starts[:, 2].max()),
+            "least for T = 2": starts[:, 0].min(),
+            "largest for T = 3": starts[:, 1].max(),
+            "largest for T = 5": starts[:, 2].max(),
         },
         holds=lambda m: m["least for T = 2"] > 0.2 and max(m["largest for T = 3"], m["largest for T = 5"]) < 0.05,
     )
@@ -370,9 +370,9 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         criterion="decay 0.995, radius 0.01 to 0.1: exponent of the eigenvalue's error within 0.2 of 2, at losses "
         "below 1e-12; beside it the relative errors over 500 steps",
         expected="2",
-        measured={"exponent": float(exponent), "largest loss": float(measured["radius_losses"].max())}
-        | {f"error, radius {r:g}": float(e) for r, e in zip(RADII, measured["radius_errors"], strict=True)}
-        | {"error, null, Adam": float(measured["adam_long_error"])},
+        measured={"exponent": exponent, "largest loss": measured["radius_losses"].max()}
+        | {f"error, radius {r:g}": e for r, e in zip(RADII, measured["radius_errors"], strict=True)}
+        | {"error, null, Adam": measured["adam_long_error"]},
         holds=lambda m: abs(m["exponent"] - 2) < 0.2 and m["largest loss"] < 1e-12,
         revised="it was that errors at decay 0.995 are below 5 % for T = 3 from a radius of 0.1, as the paper's words "
         "have it: see the errata",
@@ -384,7 +384,7 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         criterion="trained on inputs with correlations 0.5 and 0.25 one and two steps apart, T = 3 from W = 0: "
         "relative error over 500 steps of white noise below 1 %",
         expected="0",
-        measured=float(measured["correlated_error"]),
+        measured=measured["correlated_error"],
         holds=lambda error: error < 0.01,
         settings="the authors train on white noise",
     )
@@ -398,10 +398,10 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         "first value; for 0.99 and 1 it grows a thousandfold, after an eigenvalue above 1 while it was still falling",
         expected="divergent",
         measured={
-            "largest last loss, 0.8 and 0.9": float(measured["near_one_last"][:2].max()),
-            "least growth, 0.99 and 1": float(measured["near_one_most"][2:].min()),
-            "eigenvalue before, 0.99": float(measured["near_one_eigenvalue"][2]),
-            "eigenvalue before, 1": float(measured["near_one_eigenvalue"][3]),
+            "largest last loss, 0.8 and 0.9": measured["near_one_last"][:2].max(),
+            "least growth, 0.99 and 1": measured["near_one_most"][2:].min(),
+            "eigenvalue before, 0.99": measured["near_one_eigenvalue"][2],
+            "eigenvalue before, 1": measured["near_one_eigenvalue"][3],
         },
         holds=lambda m: (
             m["largest last loss, 0.8 and 0.9"] < 1e-3
@@ -423,10 +423,10 @@ def start_claims(measured: Measured) -> Iterator[Claim]:
         "the radius of the others changes by less than 25 %",
         expected=r"one, to $\gamma$",
         measured={
-            "fewest moved": float(measured["outliers"].min()),
-            "most moved": float(measured["outliers"].max()),
-            "largest error of the eigenvalue": float(measured["outlier_error"].max()),
-            "largest change of the radius": float(np.abs(measured["bulk_radius"] - 1).max()),
+            "fewest moved": measured["outliers"].min(),
+            "most moved": measured["outliers"].max(),
+            "largest error of the eigenvalue": measured["outlier_error"].max(),
+            "largest change of the radius": np.abs(measured["bulk_radius"] - 1).max(),
         },
         holds=lambda m: (
             m["fewest moved"] == m["most moved"] == 1
@@ -454,8 +454,7 @@ def start_claims(measured: Measured) -> Iterator[Claim]:
         criterion="exponent of the spread of the components, and of each of the first 4 moments, over n = 250 to 4000 "
         "within 0.1 of -0.5",
         expected="-0.5",
-        measured={f"moment {q + 1}": float(slope) for q, slope in enumerate(slopes[:-1])}
-        | {"components of W e": float(slopes[-1])},
+        measured={f"moment {q + 1}": slope for q, slope in enumerate(slopes[:-1])} | {"components of W e": slopes[-1]},
         holds=lambda m: max(abs(slope + 0.5) for slope in m.values()) < 0.1,
     )
 
@@ -464,7 +463,7 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
     where = "Section 3, Case of multiple channels"
 
     def worst(key: str) -> float:
-        return float(measured[f"channels_{key}"].max())
+        return measured[f"channels_{key}"].max()
 
     claim = partial(Claim, where=where)
     yield claim(
@@ -514,9 +513,9 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         criterion="the largest D for which generic vectors in 12 dimensions admit an integrator is 12",
         expected="12",
         measured={
-            "generic vectors": float(measured["capacity_generic"]),
-            "vectors with d_c . e_c' = s_c for c = c', else 0": float(measured["capacity_dual"]),
-            "neurons": float(measured["capacity_neurons"]),
+            "generic vectors": measured["capacity_generic"],
+            "vectors with d_c . e_c' = s_c for c = c', else 0": measured["capacity_dual"],
+            "neurons": measured["capacity_neurons"],
         },
         holds=lambda m: m["generic vectors"] == m["neurons"],
         because=r"an erratum (multiplexing_capacity): $\mathrm{rank}(D^\dagger E - S) \le n - D$ is needed too, so "
@@ -535,9 +534,9 @@ def special_claims(measured: Measured) -> Iterator[Claim]:
         "above not",
         expected="0",
         measured={
-            "deviation": float(measured["one_step_deviation"]),
-            "loss below the limit": float(measured["one_step_stable"]),
-            "loss above the limit": float(measured["one_step_unstable"]),
+            "deviation": measured["one_step_deviation"],
+            "loss below the limit": measured["one_step_stable"],
+            "loss above the limit": measured["one_step_unstable"],
         },
         holds=lambda m: m["deviation"] < 1e-9 and m["loss below the limit"] < 1e-3 and m["loss above the limit"] > 1,
     )
@@ -547,8 +546,8 @@ def special_claims(measured: Measured) -> Iterator[Claim]:
         criterion=r"T = 3, 4, 5, 8: one real root of the polynomial, and descent ends within 1e-6 of $\gamma$",
         expected="one root",
         measured={
-            "most real roots": float(measured["same_vectors_roots"]),
-            "error of the decay": float(measured["same_vectors_deviation"]),
+            "most real roots": measured["same_vectors_roots"],
+            "error of the decay": measured["same_vectors_deviation"],
         },
         holds=lambda m: m["most real roots"] == 1 and m["error of the decay"] < 1e-6,
     )

@@ -190,13 +190,10 @@ def _by_channels(values: np.ndarray) -> dict[str, float]:
 
 def claims(measured: Measured) -> list[Claim]:
     null, adam, random = (
-        {
-            key: float(measured[f"two_{key}"][k])
-            for key in ("error", "ratio", "gap", "mixing", "bulk", "bulk_on_encoders")
-        }
+        {key: measured[f"two_{key}"][k] for key in ("error", "ratio", "gap", "mixing", "bulk", "bulk_on_encoders")}
         for k in range(3)
     )
-    named = {f"{o} T={t:.0f}": float(error) for o in OPTIMIZERS for t, error in measured[f"errors_{o}"]}
+    named = {f"{o} T={t:.0f}": error for o in OPTIMIZERS for t, error in measured[f"errors_{o}"]}
     return [
         Claim(
             id="relu.short-sequences",
@@ -230,7 +227,7 @@ def claims(measured: Measured) -> list[Claim]:
             "best learning rate, the same ones for each; the quotients of the steps are given, for all vectors too",
             expected="below 1",
             measured={
-                f"{name}, {level:g}": float(part)
+                f"{name}, {level:g}": part
                 for name, row in zip(TRAINED[1:], measured["steps"][1:] / measured["steps"][0], strict=True)
                 for level, part in zip(LEVELS, row, strict=True)
             },
@@ -248,9 +245,9 @@ def claims(measured: Measured) -> list[Claim]:
             "integral (0.9 of their square explained) in each case",
             expected="qualitatively unchanged",
             measured={
-                "smallest gap": float(measured["trained_gap"].min()),
-                "largest r": float(measured["trained_ratio"].max()),
-                "least explained": float(measured["trained_explained"].min()),
+                "smallest gap": measured["trained_gap"].min(),
+                "largest r": measured["trained_ratio"].max(),
+                "least explained": measured["trained_explained"].min(),
             },
             holds=lambda m: m["smallest gap"] > 10 and m["largest r"] < 0.1 and m["least explained"] >= 0.9,
             settings="batches of 16 quasi-random sequences, 1000 steps",
@@ -280,7 +277,7 @@ def claims(measured: Measured) -> list[Claim]:
             "that are linear in the integral (0.98 of their square explained) with either loss",
             expected="alike",
             measured={
-                f"{key}, {loss}": float(value)
+                f"{key}, {loss}": value
                 for key in ("error", "gap", "explained")
                 for loss, value in (("batch", measured[f"several_{key}"][0]), ("proxy", measured[f"proxy_{key}"]))
             },

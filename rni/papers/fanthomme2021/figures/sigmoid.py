@@ -144,7 +144,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=f"fitted exponent over n = {sizes[0]} to {sizes[-1]} within 0.15 of -1/2, over all draws",
             expected="-1/2",
             # an exponent that is less certain than the criterion's margin decides nothing
-            measured=law | {"largest error": float(designs.max())} if law["its standard error"] <= 0.15 else None,
+            measured=law | {"largest error": designs.max()} if law["its standard error"] <= 0.15 else None,
             needs="an exponent known to within 0.15: designs of 250 to 2000 neurons (--profile paper)",
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15,
             revised="part of the claim on trained networks, up to 1000 neurons, where it held by what 250 neurons "
@@ -158,7 +158,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="The error does not depend on the length T of the sequence, as long as the integral is in range.",
             criterion=f"mean errors at T = {', '.join(map(str, DURATIONS))} within a factor of 1.5",
             expected="irrespectively of T",
-            measured={f"T = {duration}": float(e) for duration, e in zip(DURATIONS, over_time, strict=True)},
+            measured={f"T = {duration}": e for duration, e in zip(DURATIONS, over_time, strict=True)},
             holds=lambda m: max(m.values()) <= 1.5 * min(m.values()),
             settings="our protocol of Table 1; structured sequences",
         ),
@@ -169,8 +169,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the error at decay 0.99 is at least five times that at 0.8, for inputs up to 1, and at least "
             f"twice, for inputs that keep z in [-{RANGE:g}, {RANGE:g}]",
             expected="poor performance",
-            measured={f"{decay:g}": float(row[0]) for decay, row in by_decay.items()}
-            | {f"{d:g}, z within {RANGE:g}": float(e) for d, e in zip(DECAYS, measured["within_errors"], strict=True)},
+            measured={f"{decay:g}": row[0] for decay, row in by_decay.items()}
+            | {f"{d:g}, z within {RANGE:g}": e for d, e in zip(DECAYS, measured["within_errors"], strict=True)},
             holds=lambda m: (
                 m["0.99"] >= 5 * m["0.8"] and m[f"0.99, z within {RANGE:g}"] >= 2 * m[f"0.8, z within {RANGE:g}"]
             ),
@@ -184,7 +184,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="for inputs up to 1 the error at decay 0.99 is at least five times that at 0.8, with both losses",
             expected="not entirely due to the choice of proxy loss",
             measured={
-                f"{name}, {decay:g}": float(by_decay[decay][k])
+                f"{name}, {decay:g}": by_decay[decay][k]
                 for k, name in enumerate(("batch", "proxy"))
                 for decay in (0.8, 0.99)
             },
@@ -206,8 +206,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured={
                 "largest output": measured["capacity"],
                 "largest integral": 0.99 / (1 - 0.99),
-                **{f"{decay:g}, z within {RANGE:g}": float(row[2]) for decay, row in by_decay.items()},
-                "0.99, ReLU": float(by_decay[0.99][3]),
+                **{f"{decay:g}, z within {RANGE:g}": row[2] for decay, row in by_decay.items()},
+                "0.99, ReLU": by_decay[0.99][3],
             },
             holds=lambda m: (
                 m["largest integral"] > m["largest output"]
