@@ -4,8 +4,6 @@ descents on the exact ReLU proxy loss of the appendix (Figs 16 to 18), by scale.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from rni.papers import Profile
 from rni.runs.specification import Specification, override
 
@@ -181,15 +179,14 @@ def proxy_scales(profile: Profile) -> tuple[float, ...]:
     return PROXY_SCALES[1:-1] if profile.quick else PROXY_SCALES
 
 
+def proxy_descents(profile: Profile, neurons: int, seeds: int) -> list[list[Run]]:
+    """Return a row of `proxy_descent` for each scale, with a column for each seed."""
+    return [[proxy_descent(scale, neurons, seed) for seed in range(seeds)] for scale in proxy_scales(profile)]
+
+
 def proxy_descent(scale: float, neurons: int, seed: int) -> Run:
     r"""Exact ReLU proxy from W = 0 to a loss of 1e-9. The largest Hessian eigenvalue is below $12\,(1 + s^2)$."""
     rate = 0.16 / (1 + scale**2)
     network = {"neurons": neurons, "weights": "lowrank", "precision": "float64"}
     training = {"loss": "proxy", "learning_rate": rate, "steps": 200_000, "stop_loss": 1e-9}
     return training_run([PROXY_DECAY], network, scales=[scale], seed=seed, **training)
-
-
-def first_below(curve: np.ndarray, limit: float, window: int = 20) -> float:
-    """The step from which a loss, averaged over a window, is below its limit; infinite if it never is."""
-    below = np.flatnonzero(np.convolve(curve, np.ones(window) / window, mode="valid") < limit)
-    return float(below[0]) if len(below) else float("inf")

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Drawing
 from rni.analysis import angles, current_coordinates, harmonics, linear_map, mixing, selectivity_vectors, svd
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import evenly_spread, stack
 from rni.papers.fanthomme2021.trainings import Run, by_the_authors, changed, networks
 from rni.plots.style import CHANNELS, SEQUENTIAL, THEORY, legend, panels
 from rni.tasks.inputs import white_noise
@@ -93,12 +94,10 @@ def runs(profile: Profile) -> list[Run]:
 
 def measure(results: Results, profile: Profile) -> Measured:
     nets = {name: [results[s].network for s in specifications(profile, name)] for name in ("relu", "sigmoid")}
-    relu, sigmoid = ([examine(net) for net in nets[name]] for name in ("relu", "sigmoid"))
-    measured: Measured = {key: np.stack([each[key] for each in relu]) for key in ("residual", "power", "active")}
-    measured["relu_vectors"] = np.stack([each["vectors"] for each in relu])
-    measured["sigmoid_vectors"] = np.stack([each["vectors"] for each in sigmoid])
-    printed = [examine(results[s].network) for s in as_printed(profile)]
-    measured["printed_vectors"] = np.stack([each["vectors"] for each in printed])
+    nets["printed"] = [results[s].network for s in as_printed(profile)]
+    examined = {name: stack([examine(net) for net in several]) for name, several in nets.items()}
+    measured: Measured = {key: examined["relu"][key] for key in ("residual", "power", "active")}
+    measured |= {f"{name}_vectors": each["vectors"] for name, each in examined.items()}
     measured["other_names"] = np.array(list(others(profile)))
     for k, each in enumerate(others(profile).values()):
         measured[f"other_vectors_{k}"] = examine(results[each].network)["vectors"]
@@ -112,7 +111,7 @@ def claims(measured: Measured) -> list[Claim]:
     relu, sigmoid, printed = vectors
     kinds = {"relu, batch, D = 2": relu.flatten(0, 1), "sigmoid, proxy, D = 2": sigmoid.flatten(0, 1)}
     kinds |= {str(n): torch.from_numpy(measured[f"other_vectors_{k}"]) for k, n in enumerate(measured["other_names"])}
-    even = {d: (uniform_mixing(d), pure(_even(d))) for d in {s.shape[1] for s in kinds.values()}}
+    even = {d: (uniform_mixing(d), pure(evenly_spread(d))) for d in {s.shape[1] for s in kinds.values()}}
     halves = np.abs(measured["active"] - 0.5) <= 0.05
     return [
         Claim(
@@ -197,15 +196,9 @@ def claims(measured: Measured) -> list[Claim]:
     ]
 
 
-def _even(channels: int) -> torch.Tensor:
-    """Directions spread evenly over D dimensions."""
-    gaussian = torch.randn(2**17, channels, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return gaussian / gaussian.norm(dim=1, keepdim=True)
-
-
 def uniform_mixing(channels: int) -> float:
     r"""The mean mixing index of directions spread evenly over D dimensions; $\sqrt 2 - 1$ for two."""
-    return float(mixing(_even(channels)).mean)
+    return float(mixing(evenly_spread(channels)).mean)
 
 
 def pure(vectors: torch.Tensor) -> float:

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure as Drawing
 from rni.analysis import mixing, relative_error
 from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig10 import UNIFORM, examine
-from rni.papers.fanthomme2021.trainings import Run, factored, first_below, networks, training_run
+from rni.papers.fanthomme2021.measuring import evenly_spread, first_below
+from rni.papers.fanthomme2021.trainings import Run, factored, networks, training_run
 from rni.plots.style import CHANNELS, DIVERGING, TARGET, THEORY, panels
 from rni.tasks.inputs import white_noise
 
@@ -52,12 +53,6 @@ def outside_blocks(w: np.ndarray, channels: int = 2) -> float:
     r"""$\sum_{ij} W_{ij}^2$ over pairs in different ones of D equal parts of the network, as a part of the whole."""
     part = np.arange(len(w)) * channels // len(w)
     return float(np.square(w)[part[:, None] != part].sum() / np.square(w).sum())
-
-
-def evenly_spread(channels: int) -> float:
-    r"""Mean mixing index of directions spread evenly over the sphere: $\sqrt 2 - 1$ for two channels."""
-    directions = torch.randn(100_000, channels, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return float(mixing(directions / directions.norm(dim=1, keepdim=True)).mean)
 
 
 def picture(w: np.ndarray) -> np.ndarray:
@@ -107,7 +102,7 @@ def measure(results: Results, profile: Profile) -> Measured:
         "three_mixed": np.array(
             [mixing(torch.from_numpy(examine(results[s].network)["vectors"])).mean for s in of_three(profile).values()]
         ),
-        "three_even": evenly_spread(3),
+        "three_even": float(mixing(evenly_spread(3)).mean),
         "full_length": not profile.quick,
     }
 

@@ -15,6 +15,7 @@ from rni.core.tensors import read_tensors
 from rni.files.native import save
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import stack
 from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, POPULATIONS, TARGET, THEORY, legend, panels
 from rni.tasks.inputs import white_noise
@@ -132,8 +133,8 @@ def measure(results: Results, profile: Profile) -> Measured:
     keys = ("values", "outliers", "large", "mode", "one_sign", "agreement", "overlap", "cosine", "share")
     keys += ("error", "cut_error", "broken")
     excitatory, balanced = (results[specification(profile, 2, part)].network for part in (0.0, 0.25))
-    measured: Measured = {key: np.stack([each[key] for each in networks]) for key in (*keys, "left", "right", "signs")}
-    measured |= {f"other_{key}": np.stack([each[key] for each in others]) for key in keys}
+    measured = stack(networks)
+    measured |= stack([{key: each[key] for key in keys} for each in others], "other_")
     measured |= {f"free_{key}": free[key] for key in ("values", "large", "error")}
     measured |= {
         f"small_{key}": value for key, value in examine(results[small(profile)].network).items() if key in keys

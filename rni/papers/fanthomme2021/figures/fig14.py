@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig15 import exponential_times
+from rni.papers.fanthomme2021.measuring import descend
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.theory import (
     Convergence,
@@ -21,7 +22,6 @@ from rni.theory import (
     plane_of,
     recipe_cosine,
 )
-from rni.training.reduced import descend_together
 from rni.weights.vectors import overlapping
 
 DECAY, DURATION, NEURONS = 0.995, 3, 4000
@@ -86,10 +86,9 @@ def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Conv
     times = np.array([prediction.condition_number for prediction in predicted])
     optima = np.stack([prediction.omega.numpy() for prediction in predicted])
     first, last = (4 * times).astype(int), (8 * times).astype(int)
-    losses = descend_together(
+    losses = descend(
+        spaces,
         optima + 1e-5 * np.random.default_rng(14).normal(size=optima.shape),
-        np.stack([space.encoder.numpy() for space in spaces]),
-        np.stack([space.decoder.numpy() for space in spaces]),
         DECAY,
         scales,
         duration=DURATION,
@@ -118,19 +117,16 @@ def whole_descents() -> dict[str, np.ndarray]:
     best = [fastest(*case) for case in cases]
     starts = 0.5 * np.random.default_rng(14).normal(size=(len(several), 2, 2))
     starts[:: 1 + RANDOM] = 0
-    encoders = np.stack([space.encoder.numpy() for space, _ in several])
-    decoders = np.stack([space.decoder.numpy() for space, _ in several])
-    scales = np.array([scale for _, scale in several])
+    spaces, scales = zip(*several, strict=True)
 
-    def descend(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        options = {"duration": DURATION, "learning_rate": rates, "steps": 8000}
-        done = descend_together(starts, encoders, decoders, DECAY, scales, **options)
+    def losses_and_curvatures(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        done = descend(spaces, starts, DECAY, scales, duration=DURATION, learning_rate=rates, steps=8000)
         ends = zip(done.omega, several, strict=True)
         curvatures = [hessian_spectrum(w, space, DECAY, scale, DURATION)[0].item() for w, (space, scale) in ends]
         return done.losses, np.array(curvatures)
 
-    _, curvatures = descend(np.repeat([0.3 * each.learning_rate for each in best], 1 + RANDOM))
-    losses, _ = descend(1 / curvatures)
+    _, curvatures = losses_and_curvatures(np.repeat([0.3 * each.learning_rate for each in best], 1 + RANDOM))
+    losses, _ = losses_and_curvatures(1 / curvatures)
     # the loss shrinks by the square of the distance's factor 1 - 1/C
     early, late = (1 / -np.expm1(-0.5 / exponential_times(losses, *levels)) for levels in pairwise(LEVELS))
     return {

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Drawing
 from rni.losses import BatchLoss
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021 import measuring
 from rni.papers.fanthomme2021.figures.fig13 import null_eigenvalues
 from rni.plots.style import SEEDS, TARGET, THEORY, legend, panels
 from rni.tasks.integration import Integration
@@ -25,7 +26,7 @@ from rni.theory import (
     unread_mode,
 )
 from rni.training import train
-from rni.training.reduced import Descents, descend_together
+from rni.training.reduced import Descents
 from rni.weights import random_matrix
 from rni.weights.vectors import overlapping
 
@@ -39,16 +40,9 @@ NOISE, NOISY_STEPS, QUIET_STEPS = 0.1, 1000, 10_000
 
 def descend(spaces: list[Plane], start: np.ndarray, duration: int, steps: int) -> Descents:
     r"""Descent at s = d.e from `start` (networks, 2, 2), with $\eta = 1/\lambda_{max}$ at the intersection."""
-    return descend_together(
-        start,
-        np.stack([space.encoder.numpy() for space in spaces]),
-        np.stack([space.decoder.numpy() for space in spaces]),
-        DECAY,
-        np.array([space.overlap for space in spaces]),
-        duration=duration,
-        learning_rate=np.array([learning_rate(space, duration) for space in spaces]),
-        steps=steps,
-    )
+    rates = np.array([learning_rate(space, duration) for space in spaces])
+    scales = [space.overlap for space in spaces]
+    return measuring.descend(spaces, start, DECAY, scales, duration=duration, learning_rate=rates, steps=steps)
 
 
 @cache  # by the identity of the plane's vectors: the same few planes, thousands of times

@@ -10,7 +10,7 @@ from rni.core.errors import Diverged
 from rni.losses import ReLUProxyLoss
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
-from rni.papers.fanthomme2021.trainings import Run, proxy_descent, proxy_scales
+from rni.papers.fanthomme2021.trainings import Run, proxy_descents, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.runs.execution import Result
 from rni.theory.proxy import ProxyHessian, proxy_hessian
@@ -28,8 +28,7 @@ FACTORS = (0.97, 1.03)  # of the predicted stability limit
 
 def specifications(profile: Profile, neurons: int) -> list[list[Run]]:
     """A row for each scale, a column for each seed."""
-    seeds = range(profile.seeds(SEEDS, few=2, quick=1))
-    return [[proxy_descent(scale, neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
+    return proxy_descents(profile, neurons, profile.seeds(SEEDS, few=2, quick=1))
 
 
 def runs(profile: Profile) -> list[Run]:

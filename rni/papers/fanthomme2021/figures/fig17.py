@@ -8,7 +8,8 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import svd
 from rni.papers import Claim, Measured, Profile, Results
-from rni.papers.fanthomme2021.trainings import PROXY_DECAY, Run, proxy_descent, proxy_scales
+from rni.papers.fanthomme2021.measuring import farthest, stack
+from rni.papers.fanthomme2021.trainings import PROXY_DECAY, Run, proxy_descents, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.runs.execution import Result
 
@@ -27,8 +28,7 @@ SETTINGS = (
 
 def specifications(profile: Profile) -> list[list[Run]]:
     """A row for each scale, a column for each seed."""
-    seeds = range(profile.seeds(SEEDS, few=2))
-    return [[proxy_descent(scale, profile.neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
+    return proxy_descents(profile, profile.neurons, profile.seeds(SEEDS, few=2))
 
 
 def runs(profile: Profile) -> list[Run]:
@@ -36,9 +36,8 @@ def runs(profile: Profile) -> list[Run]:
 
 
 def measure(results: Results, profile: Profile) -> Measured:
-    rows = [[_singular(results[spec]) for spec in row] for row in specifications(profile)]
-    by_name = {name: np.array([[found[name] for found in row] for row in rows]) for name in rows[0][0]}
-    return {"scales": np.array(proxy_scales(profile)), "neurons": profile.neurons, **by_name}  # each (scales, seeds)
+    rows = [stack([_singular(results[run]) for run in row]) for row in specifications(profile)]
+    return {"scales": np.array(proxy_scales(profile)), "neurons": profile.neurons, **stack(rows)}  # (scales, seeds)
 
 
 def _singular(result: Result) -> dict[str, float]:
@@ -104,7 +103,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"Away from $s = 1$ the bound is tight: $\sigma = 2\gamma\max(s, 1)$.",
             criterion="for every s <= 0.3 and s >= 4, the mean of sigma is within 3 % of it",
             expected="1",
-            measured=_farthest(ratio.mean(1)[outer], 1.0),
+            measured=farthest(ratio.mean(1)[outer], 1.0),
             holds=lambda value: abs(value - 1) <= 0.03,
         ),
         trained_claim(
@@ -148,8 +147,8 @@ def claims(measured: Measured) -> list[Claim]:
             "scales between, where sigma is above its bound",
             expected="1",
             measured={
-                "far from s = 1": _farthest(predicted[outer], 1.0),
-                "near it": _farthest(predicted[near], 1.0),
+                "far from s = 1": farthest(predicted[outer], 1.0),
+                "near it": farthest(predicted[near], 1.0),
             },
             holds=lambda m: abs(m["far from s = 1"] - 1) <= 0.05 and abs(m["near it"] - 1) <= 0.25,
             revised="s = 0.5, 1 and 2 were not judged",
@@ -187,10 +186,6 @@ def claims(measured: Measured) -> list[Claim]:
             "neurons, which the overlaps of their singular vectors take over.",
         ),
     ]
-
-
-def _farthest(values: np.ndarray, target: float) -> float:
-    return values[np.abs(values - target).argmax()]
 
 
 def draw(measured: Measured) -> Drawing:

@@ -13,6 +13,7 @@ from rni.analysis import relative_error
 from rni.analysis.population import NAMES, population_vectors, populations
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import farthest, stack
 from rni.papers.fanthomme2021.trainings import Run, factored, networks, training_run
 from rni.plots.style import POPULATIONS, TARGET, legend, panels
 from rni.tasks.inputs import white_noise
@@ -92,11 +93,7 @@ def measure(results: Results, profile: Profile) -> Measured:
     batch = [results[specification].network for specification in specifications(profile)]
     examined = {"batch": [examine(net) for net in batch]}
     examined["proxy"] = [examine(results[s].network, 1e-6) for s in specifications(profile, "proxy")]
-    measured: Measured = {
-        f"{loss}_{key}": np.stack([each[key] for each in several])
-        for loss, several in examined.items()
-        for key in examined["batch"][0]
-    }
+    measured = stack(examined["batch"], "batch_") | stack(examined["proxy"], "proxy_")
     pairs = list(zip(batch, examined["batch"], strict=True))
     measured["sent"] = np.stack([sent(net, each["vectors"], each["populations"]) for net, each in pairs])
     measured["mean_weights"] = np.stack([mean_weights(net, each["populations"]) for net, each in pairs])
@@ -187,8 +184,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="to within 3 % in every network",
             expected="+1 and -1",
             measured={
-                "+": _furthest(measured["batch_readouts"][:, 0], 1.0),
-                "-": _furthest(measured["batch_readouts"][:, 1], -1.0),
+                "+": farthest(measured["batch_readouts"][:, 0], 1.0),
+                "-": farthest(measured["batch_readouts"][:, 1], -1.0),
             },
             holds=lambda m: abs(m["+"] - 1) < 0.03 and abs(m["-"] + 1) < 0.03,
         ),
@@ -249,10 +246,6 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: m["before"] < 0.05 and m["after"] < 0.05,
         ),
     ]
-
-
-def _furthest(values: np.ndarray, target: float) -> float:
-    return float(values[np.abs(values - target).argmax()])
 
 
 def draw(measured: Measured) -> Drawing:

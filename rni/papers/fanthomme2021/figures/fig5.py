@@ -13,6 +13,7 @@ from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig3 import examine
 from rni.papers.fanthomme2021.figures.fig4 import specification
+from rni.papers.fanthomme2021.measuring import farthest
 from rni.papers.fanthomme2021.trainings import Run, proxy_descent
 from rni.plots.style import POPULATIONS, THEORY, legend, plain
 
@@ -159,8 +160,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="slopes of both relations within 0.1 % of -1 and s in every network",
             expected="-1 and 1",
             measured={
-                "slope": _farthest(exact_opposite[:, 0], -1.0),
-                "slope / s": _farthest(exact_encoder[:, 0] / measured["scale"], 1.0),
+                "slope": farthest(exact_opposite[:, 0], -1.0),
+                "slope / s": farthest(exact_encoder[:, 0] / measured["scale"], 1.0),
             },
             holds=lambda m: abs(m["slope"] + 1) < 1e-3 and abs(m["slope / s"] - 1) < 1e-3,
             settings="plain descent to a loss of 1e-9, at a rate chosen for each scale",
@@ -183,10 +184,6 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 REVISED = "the slope of each network was to be within 2 %; it scatters by some percent between trainings, the mean less"
-
-
-def _farthest(values: np.ndarray, target: float) -> float:
-    return float(values[np.abs(values - target).argmax()])
 
 
 def draw(measured: Measured) -> Drawing:

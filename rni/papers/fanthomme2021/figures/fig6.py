@@ -8,9 +8,10 @@ from matplotlib.figure import Figure as Drawing
 from torch import Tensor
 
 from rni.activations import Sigmoid
-from rni.analysis import linear_map, relative_error, svd
+from rni.analysis import relative_error, svd
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import linear_part, stack
 from rni.papers.fanthomme2021.trainings import Run, of_a_cell
 from rni.plots.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.tasks.inputs import bursts
@@ -29,18 +30,16 @@ SETTINGS = (
 
 
 @torch.no_grad()
-def examine(net: Network, x: Tensor) -> dict[str, np.ndarray]:
+def examine(net: Network, x: Tensor) -> Measured:
     """Linearity of the currents, mean activity of each neuron at VALUES of the integral, spectrum and errors."""
     y = net.task.targets(x).flatten(0, 1)
     currents = net.currents(x).flatten(0, 1)
-    fit = linear_map(currents.double(), y.double())
-    power = currents.double().square().sum(0)
     activity = net.f(currents)
     near = [activity[(y[:, 0] - value).abs() < BIN / 2].mean(0) for value in VALUES]
     values = svd(net.recurrent, 2).values
     long = bursts(8, LENGTHS[1], 1, torch.Generator().manual_seed(1))
     return {
-        "explained": (1 - ((1 - fit.explained) * power).sum() / power.sum()).numpy(),
+        "explained": linear_part(currents, y),
         "activity": torch.stack(near).numpy(),
         "largest": activity.max(0).values.numpy(),
         "gap": (values[0] / values[1]).numpy(),
@@ -108,7 +107,7 @@ def measure(results: Results, profile: Profile) -> Measured:
     for loss in LOSSES:
         trained = [results[s].network for s in of_a_cell(profile, "sigmoid", loss, 1)]
         examined = [examine(net, x) for net in trained]
-        measured |= {f"{loss}_{key}": np.stack([each[key] for each in examined]) for key in examined[0]}
+        measured |= stack(examined, f"{loss}_")
         shown = characteristics(trained[0], x, examined[0]["largest"])
         measured |= {f"{loss}_shown_{key}": value for key, value in shown.items()}
         measured[f"{loss}_thresholds"] = thresholds(measured[f"{loss}_activity"])

@@ -14,6 +14,7 @@ from rni.analysis import relative_error, svd
 from rni.core.errors import InputError
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import descend, stack
 from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.tasks.inputs import white_noise
@@ -126,9 +127,7 @@ def change_of_bulk(before: np.ndarray, after: np.ndarray) -> float:
 def close_to_one() -> dict[str, np.ndarray]:
     r"""Descents from W = 0 on sequences of 50 steps at $\eta = 2/T^3$, for each of NEAR_ONE: the last loss and the
     largest one, relative to the first, and the largest eigenvalue before the loss has grown beyond the first."""
-    space, steps = plane(1, 1, 0), 1500
-    vectors = space.encoder.numpy()[None], space.decoder.numpy()[None]
-    found = []
+    steps, found = 1500, []
     for decay in NEAR_ONE:
         omega, losses, largest = np.zeros((1, 2, 2)), [], 0.0
         options = {"duration": LONG_TRAINING, "learning_rate": 2 / LONG_TRAINING**3, "steps": 5}
@@ -136,7 +135,7 @@ def close_to_one() -> dict[str, np.ndarray]:
             if max(losses, default=0) <= (losses or [0])[0]:
                 largest = max(largest, float(np.abs(np.linalg.eigvals(omega[0])).max()))
             with np.errstate(all="ignore"):
-                done = descend_together(omega, *vectors, decay, np.ones(1), **options)
+                done = descend([plane(1, 1, 0)], omega, decay, [1.0], **options)
             omega, losses = done.omega, [*losses, *np.nan_to_num(done.losses[:, 0], nan=np.inf).tolist()]
         found.append((losses[-1] / losses[0], max(losses) / losses[0], largest))
     last, most, largest = np.minimum(np.array(found), 1e6).T
@@ -239,9 +238,8 @@ def special_cases() -> dict[str, float]:
     theory = OneStepDescent(1.2, 0.8, 0.5, LONG, 1.0)
 
     def one_step(rate: float, steps: int) -> np.ndarray:
-        vectors = space.encoder.numpy()[None], space.decoder.numpy()[None]
-        options = {"duration": 1, "learning_rate": rate, "steps": steps}
-        return descend_together(np.zeros((1, 2, 2)), *vectors, LONG, np.ones(1), **options).losses[:, 0]
+        start, options = np.zeros((1, 2, 2)), {"learning_rate": rate, "steps": steps}
+        return descend([space], start, LONG, [1.0], duration=1, **options).losses[:, 0]
 
     w = theory.trajectory(0.2, 59)
     expected = (w * theory.encoder_norm**2 * theory.decoder_norm**2 - LONG) ** 2
@@ -303,7 +301,7 @@ def measure(results: Results, profile: Profile) -> Measured:
         "outliers": np.array([(ways[start] > RADIUS / 2).sum() for start in before]),
         "bulk_radius": np.array([np.sort(np.abs(after[start]))[-2] / RADIUS for start in before]),
         "singular_values": leading_values([exact[1], *multiplexing]),
-        **{f"channels_{key}": np.array([found[key] for found in channels]) for key in channels[0]},
+        **stack(channels, "channels_"),
         "neurons": np.array(SIZES),
         "perturbation": spreads[:, 0],
         "perturbation_predicted": spreads[:, 1],

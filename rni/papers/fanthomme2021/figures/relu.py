@@ -11,7 +11,8 @@ from rni.losses import BatchLoss, OwnLoss, ReLUProxyLoss
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures import fig3
-from rni.papers.fanthomme2021.trainings import Run, factored, first_below, networks, training_run
+from rni.papers.fanthomme2021.measuring import first_below, linear_part, stack
+from rni.papers.fanthomme2021.trainings import Run, factored, networks, training_run
 from rni.plots.style import CHANNELS, SEEDS, panels
 from rni.tasks.inputs import white_noise
 from rni.tasks.integration import Integration
@@ -114,16 +115,14 @@ def examine(net: Network) -> dict[str, float]:
     left, values, right = svd(net.recurrent)
     count = net.channels
     currents, y = net.currents(x).flatten(0, 1).double(), net.task.targets(x).flatten(0, 1).double()
-    fit = linear_map(currents, y)
-    power = currents.square().sum(0)
     seen = (values[count:, None] * (right[:, count:].T @ net.encoders)).norm()  # |bulk of W, on the encoders|
     blind = values[count:].norm() * (count / net.neurons) ** 0.5  # the same for random unit vectors
     return {
         "error": float(relative_error(net, x).max()),
         "ratio": current_ratio(net, left[:, :count], x),
         "gap": float(values[count - 1] / values[count]),
-        "explained": float(1 - ((1 - fit.explained) * power).nansum() / power.sum()),
-        "mixing": float(mixing(fit.matrix).mean) if count > 1 else np.nan,
+        "explained": linear_part(currents, y),
+        "mixing": float(mixing(linear_map(currents, y).matrix).mean) if count > 1 else np.nan,
         "bulk": float(values[count:].norm() / values.norm()),
         "bulk_on_encoders": float(seen / blind),
     }
@@ -173,9 +172,9 @@ def measure(results: Results, profile: Profile) -> Measured:
         **errors,  # (durations, 2): each with its error
         "curves": np.stack([np.array(result.losses) for result in usual]) / silent,
         "steps": np.array([each.mean(1).min(0) for each in steps.values()]),  # the best rate's, (trained, levels)
-        **{f"trained_{key}": np.array([each[key] for each in vectors_too]) for key in vectors_too[0]},
-        **{f"two_{key}": np.array([each[key] for each in of_two]) for key in of_two[0]},
-        **{f"several_{key}": np.array([each[key] for each in several]) for key in several[0]},
+        **stack(vectors_too, "trained_"),
+        **stack(of_two, "two_"),
+        **stack(several, "several_"),
         **{f"proxy_{key}": value for key, value in minimiser.items()},
         "term_errors": proxy_as_a_term(),
     }

@@ -10,6 +10,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from rni.analysis import current_ratio, linear_map, mixing, null_ratio, relative_error, svd
 from rni.networks.network import Network
 from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import linear_part
 from rni.papers.fanthomme2021.trainings import Run, changed, networks
 from rni.plots.style import CHANNELS, THEORY, panels
 from rni.tasks.inputs import bursts
@@ -61,14 +62,12 @@ def examine(net: Network) -> tuple[float, ...]:
     x = bursts(32, 200, net.channels, torch.Generator().manual_seed(0))
     found = svd(net.recurrent, net.channels + 1)
     currents, y = net.currents(x.to(net.dtype)).flatten(0, 1).double(), net.task.targets(x.double()).flatten(0, 1)
-    fit = linear_map(currents, y)
-    power = currents.square().sum(0)
     return (
         float(relative_error(net, x).max()),
         float(found.values[-2] / found.values[-1]),
         current_ratio(net, found.left[:, :-1], x),
-        float((fit.explained * power).nansum() / power.sum()),
-        float(mixing(fit.matrix).mean),
+        linear_part(currents, y),
+        float(mixing(linear_map(currents, y).matrix).mean),
     )
 
 
