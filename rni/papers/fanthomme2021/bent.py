@@ -22,7 +22,24 @@ from rni.weights import LowRank
 
 
 def bent(task: Integration, neurons: int = 300, bend: float = 0.5, seed: int = 0) -> Network:
-    r"""A network of D + 1 populations, with $|\beta_g| \le 1$ and $q_g = 2\,\mathrm{bend}/(D+1)$: c stays bounded."""
+    r"""Design an exact ReLU integrator whose currents are not linear in the integrals.
+
+    It has D + 1 populations. With $|\beta_g| \le 1$ and $q_g = 2\,\mathrm{bend}/(D+1)$ the additional coordinate c
+    stays bounded.
+
+    Parameters
+    ----------
+    task : Integration
+    neurons : int
+    bend : float
+        How strongly c follows the integrals, from 0 (linear currents) up to, but not including, 1.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If `bend` is outside of this range, or if there are too few neurons.
+    """
     if not 0 <= bend < 1:
         raise InputError(f"bend: {bend}; allowed: from 0, linear currents, up to 1")
     channels, generator = task.channels, stream(seed, "design")

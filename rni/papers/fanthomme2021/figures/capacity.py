@@ -39,7 +39,7 @@ UNTUNED = [(channels, n) for n in (100, 300, 1000) for channels in (1, 3, 10, 30
 
 
 def trainings(profile: Profile) -> dict[tuple[str, int, int], Run]:
-    """By loss, neurons and channels: ReLU networks, decays 0.95."""
+    """Return ReLU networks with decays 0.95, by loss, neurons and channels."""
     return {
         (loss, n, channels): training_run(
             [0.95] * channels, {"neurons": n, "weights": _form(loss, n, channels)}, loss=loss, **TRAINING[loss]
@@ -52,12 +52,12 @@ def trainings(profile: Profile) -> dict[tuple[str, int, int], Run]:
 
 
 def _form(loss: str, neurons: int, channels: int) -> str:
-    """Factored where the rank of W stays far below its size: on batches of five channels it grows to 150."""
+    """Return the form of W. Factors are faster where the rank stays low. Five channels on batches reach 150."""
     return "dense" if neurons < 1000 or (loss, channels) == ("batch", 5) else "lowrank"
 
 
 def table_networks(profile: Profile) -> list[Run]:
-    """The first ReLU network of each column of Table 1."""
+    """Return the first ReLU network of each column of Table 1."""
     return [networks(profile, "relu", loss, channels, 1)[0] for loss, channels in TABLE]
 
 
@@ -98,7 +98,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def _first(channels: int, neurons: int) -> Design:
-    """Of the first seed whose decoders point to all sides often enough."""
+    """Design a network with the first seed whose decoders can be split into groups that cancel."""
     for seed in range(20):
         try:
             return design(Integration(np.linspace(0.995, 0.9, channels).tolist()), neurons, seed=seed)
@@ -108,6 +108,7 @@ def _first(channels: int, neurons: int) -> Design:
 
 
 def _refused(channels: int) -> bool:
+    """Return whether a design with one neuron fewer than the bound is refused."""
     try:
         design(Integration([0.9] * channels), least_neurons(channels) - 1)
     except InputError as error:
@@ -116,7 +117,7 @@ def _refused(channels: int) -> bool:
 
 
 def _found(channels: int, neurons: int, draws: int) -> float:
-    """The part of random decoders that can be split into groups with 0 in their hulls."""
+    """Return the part of random decoders that can be split into groups with 0 in their convex hulls."""
     found = 0
     for seed in range(draws if channels < 10 else draws // 4):
         d = vectors.independent(neurons, channels, torch.Generator().manual_seed(seed)).decoders
@@ -125,7 +126,7 @@ def _found(channels: int, neurons: int, draws: int) -> float:
 
 
 def _held_by_sigmoids(neurons: int) -> tuple[int, ...]:
-    """The most channels of designed sigmoid networks (decays 0.8) that err by less than each of `TOLERATED`."""
+    """Return the most channels (decays 0.8) for which a designed sigmoid network errs less than each of `TOLERATED`."""
     held = [0] * len(TOLERATED)
     for channels in range(1, largest_channels(neurons)):
         try:
@@ -137,14 +138,17 @@ def _held_by_sigmoids(neurons: int) -> tuple[int, ...]:
 
 
 def sigmoid_channels(neurons: float) -> float:
-    r"""$\sqrt{n/2\pi} / \bar y$: where each neuron serves one channel, n / D of them give outputs up to
-    $(n / D)\,\langle d_+\rangle$ with $\langle d_+\rangle = 1/\sqrt{2\pi n}$; $\bar y$ = the largest integral."""
+    r"""Return $\sqrt{n/2\pi} / \bar y$, the number of channels that bounded neurons can hold.
+
+    If each neuron serves one channel, n / D neurons give outputs up to $(n / D)\,\langle d_+\rangle$, with
+    $\langle d_+\rangle = 1/\sqrt{2\pi n}$. These outputs have to reach the largest integral $\bar y$.
+    """
     (largest,) = Integration([0.8]).largest_integral()
     return (neurons / (2 * np.pi)) ** 0.5 / largest
 
 
 def _untuned(channels: int, neurons: int) -> float:
-    """Relative error of the outputs with currents along the decoders, over four draws."""
+    """Return the relative error of the outputs if the currents lie along the decoders, over four draws."""
     generator = torch.Generator().manual_seed(0)
     d = torch.randn(4, neurons, channels, generator=generator) / neurons**0.5
     z = torch.randn(4, 64, channels, generator=generator)
@@ -158,14 +162,19 @@ def _error(result: Result) -> float:
 
 @torch.no_grad()
 def _nonlinear_part(net: Network, x: torch.Tensor) -> float:
-    """The part of the currents' variance that no linear map of the integrals explains."""
+    """Return the part of the currents' variance that no linear map of the integrals explains."""
     currents, z = (values.flatten(0, 1) for values in (net.currents(x), net.task.targets(x)))
     residual = currents - z @ torch.linalg.lstsq(z, currents, driver="gelsd").solution
     return float(residual.square().sum() / currents.square().sum())
 
 
 def law(columns: list[np.ndarray], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Exponents p of values = c x_1^p_1 x_2^p_2 ... by least squares of the logarithms, and their standard errors."""
+    """Fit a power law, values = c x_1^p_1 x_2^p_2 ..., by least squares of the logarithms.
+
+    Returns
+    -------
+    exponents, standard_errors : array, shape (columns,)
+    """
     a = np.column_stack([np.ones(len(values)), *(np.log(column) for column in columns)])
     fitted, *_ = np.linalg.lstsq(a, np.log(values), rcond=None)
     scatter = np.square(np.log(values) - a @ fitted).sum() / max(1, len(values) - a.shape[1])
@@ -173,13 +182,13 @@ def law(columns: list[np.ndarray], values: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def held(trained: np.ndarray, tolerated: float) -> dict[int, int]:
-    """By neurons: the most channels of the trained networks that err by less than tolerated, 1 if none of them."""
+    """Return, by neurons, the most channels of a trained network with an error below `tolerated`, at least 1."""
     sizes = np.unique(trained[:, 0])
     return {int(n): int(max([1, *trained[(trained[:, 0] == n) & (trained[:, 2] < tolerated), 1]])) for n in sizes}
 
 
 def by_the_law(trained: np.ndarray, exponents: np.ndarray, tolerated: float) -> dict[int, float]:
-    """By neurons: the channels at which the power law through the stable networks errs by as much as is tolerated."""
+    """Return, by neurons, the number of channels at which the fitted power law reaches the tolerated error."""
     stable = trained[trained[:, 2] < 1]
     of_channels, of_neurons = exponents
     level = np.mean(np.log(stable[:, 2]) - of_channels * np.log(stable[:, 1]) - of_neurons * np.log(stable[:, 0]))

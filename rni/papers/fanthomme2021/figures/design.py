@@ -1,4 +1,4 @@
-"""Beyond the paper: integrators without training, against trained ones."""
+"""Integrators without training, compared with trained ones. Not in the paper."""
 
 from functools import partial
 
@@ -53,7 +53,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 @torch.no_grad()
 def change(net: Network, level: float = 0.01, draws: int = 8) -> float:
-    """How far noise on W moves the outputs, relative to the integrals: root mean square over draws and channels."""
+    """Return how far noise on W moves the outputs, relative to the integrals (root mean square)."""
     generator = torch.Generator().manual_seed(0)
     x = white_noise(8, 400, net.channels, generator).to(net.dtype)
     still, size = net.outputs(x), net.task.targets(x).square().mean()

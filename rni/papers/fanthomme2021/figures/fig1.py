@@ -1,4 +1,4 @@
-"""Fig 1: the network, and the integral that it is asked for."""
+"""Fig 1: the network and its target."""
 
 import numpy as np
 import torch

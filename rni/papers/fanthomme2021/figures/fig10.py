@@ -1,4 +1,4 @@
-"""Fig 10: each neuron codes its own combination of the two integrals, mixed selectivity."""
+"""Fig 10: mixed selectivity. Each neuron codes its own combination of the two integrals."""
 
 from typing import Literal
 
@@ -34,28 +34,34 @@ HARMONIC = (
 
 
 def specifications(profile: Profile, activation: Literal["relu", "sigmoid"]) -> list[Run]:
-    """Two channels: ReLU by the batch loss, sigmoid by the proxy loss as the authors train them."""
+    """Return networks of two channels: ReLU trained on batches, sigmoid trained on the proxy as the authors do."""
     if activation == "relu":
         return networks(profile, "relu", "batch", 2, 16, few=8)
     return by_the_authors(profile, "sigmoid", "proxy", 2, 16, few=8, points=64)
 
 
 def as_printed(profile: Profile) -> list[Run]:
-    """Sigmoid networks with the proxy loss as the paper prints it: the current term summed over neurons."""
+    """Return sigmoid networks trained on the proxy loss as printed, with the current term summed over neurons."""
     return [changed(run, {"training.loss.current_weight": 1.0}) for run in specifications(profile, "sigmoid")]
 
 
 def others(profile: Profile) -> dict[str, Run]:
-    """One network each of other losses and numbers of channels, for what the paper says of any of them."""
+    """Return one network for each of several other losses and numbers of channels, by name."""
     kinds = [("relu", "proxy", 2), ("relu", "proxy", 3), ("relu", "batch", 3), ("sigmoid", "batch", 3)]
     return {f"{f}, {loss}, D = {d}": networks(profile, f, loss, d)[0] for f, loss, d in kinds}
 
 
 @torch.no_grad()
 def examine(net: Network) -> dict[str, np.ndarray]:
-    """Selectivity vectors, and for each neuron the squared activity they leave unexplained and how often it fires.
+    """Measure the selectivity vectors of all neurons, and how well they explain the activity.
 
-    Inputs come with their opposites, so that the integrals are spread alike over both sides of any line through 0.
+    Inputs come with their opposites, so the integrals are distributed symmetrically around 0.
+
+    Returns
+    -------
+    dict
+        The vectors (neurons, channels), and for each neuron the squared activity that they do not explain, the squared
+        activity, and the part of the samples in which it is active.
     """
     directions = svd(net.recurrent, net.channels).left.double()
     x = white_noise(TRAJECTORIES // 2, DURATION, net.channels, torch.Generator().manual_seed(0))
@@ -75,7 +81,7 @@ def examine(net: Network) -> dict[str, np.ndarray]:
 
 @torch.no_grad()
 def map_activity(net: Network, neuron: int) -> dict[str, np.ndarray]:
-    """Integrals and activity of a neuron at some samples of many trajectories."""
+    """Return the integrals and the activity of one neuron for some samples of many trajectories."""
     generator = torch.Generator().manual_seed(1)
     x = white_noise(MAPPED, DURATION, net.channels, generator)
     h = torch.stack([h[:, neuron] for _, h in net.steps(x)], 1).flatten()
@@ -197,17 +203,20 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def uniform_mixing(channels: int) -> float:
-    r"""The mean mixing index of directions spread evenly over D dimensions; $\sqrt 2 - 1$ for two."""
+    r"""Return the mean mixing index of evenly spread directions in D dimensions, $\sqrt 2 - 1$ for D = 2."""
     return float(mixing(evenly_spread(channels)).mean)
 
 
 def pure(vectors: torch.Tensor) -> float:
-    """The part of neurons with a mixing index below a tenth of the mean of evenly spread directions."""
+    """Return the part of neurons whose mixing index is below a tenth of the mean of evenly spread directions."""
     return float((mixing(vectors).neurons < 0.1 * uniform_mixing(vectors.shape[1])).double().mean())
 
 
 def _preference(vectors: torch.Tensor) -> dict[str, float]:
-    r"""p-values of the networks' harmonics $m_k$: $e^{-N |\bar m|^2 / \langle |m|^2 \rangle}$ if phases are random."""
+    r"""Return a p-value for each harmonic $m_k$ of the angles.
+
+    $p = e^{-N |\bar m|^2 / \langle |m|^2 \rangle}$ if the phases of the N networks are random.
+    """
     found = [harmonics(angles(each)) for each in vectors]
     m = torch.stack([torch.polar(each.lengths, each.phases) for each in found])
     p = torch.exp(-len(m) * m.mean(0).abs().square() / m.abs().square().mean(0))
@@ -215,7 +224,7 @@ def _preference(vectors: torch.Tensor) -> dict[str, float]:
 
 
 def _peaks(vectors: torch.Tensor) -> dict[str, float]:
-    """Density of the angles of a network on the axes over that between them: mean and standard error over networks."""
+    """Return the density of angles on the axes over the density between them, with its standard error over networks."""
     place = torch.stack([angles(each) for each in vectors]) % (np.pi / 2)
     axes = (place < NARROW) | (place > np.pi / 2 - NARROW)
     ratios = axes.double().sum(1) / ((place - np.pi / 4).abs() < NARROW).double().sum(1)

@@ -1,4 +1,4 @@
-"""Fig 11: what encoders and decoders on parts of the network do to W and to selectivity."""
+"""Fig 11: encoders and decoders that are restricted to parts of the network."""
 
 from functools import partial
 from typing import Any
@@ -33,30 +33,30 @@ PIXELS = 100
 
 
 def specification(profile: Profile, variant: str, decays: tuple[float, ...], seed: int = 0) -> Run:
-    """ReLU, batch descent on sequences of 4 steps from W = 0."""
+    """Return a ReLU network, trained from W = 0 by batch descent on sequences of 4 steps."""
     vectors: Any = "independent" if variant == "independent" else {"name": "supports", "kind": variant}
     network = {"neurons": profile.neurons, "vectors": vectors, "weights": factored(profile)}
     return training_run(decays, network, seed=seed, duration=4, batch=16, steps=2000 if profile.quick else 5000)
 
 
 def specifications(profile: Profile, variant: str) -> list[Run]:
-    """Two channels, decays 0.995 and 0.993, for 2 seeds in the full profile, one elsewhere."""
+    """Return the networks of two channels: two seeds in the full profile, otherwise one."""
     return [specification(profile, variant, (0.995, 0.993), seed) for seed in range(profile.seeds(2, few=1, quick=1))]
 
 
 def of_three(profile: Profile) -> dict[tuple[str, str], Run]:
-    """Networks of three channels without restriction, by activation and loss: those of Fig 7 and Table 1."""
+    """Return unrestricted networks of three channels, by activation and loss: those of Fig 7 and Table 1."""
     return {(activation, loss): networks(profile, activation, loss, 3, 1)[0] for activation, loss in SEVERAL}
 
 
 def outside_blocks(w: np.ndarray, channels: int = 2) -> float:
-    r"""$\sum_{ij} W_{ij}^2$ over pairs in different ones of D equal parts of the network, as a part of the whole."""
+    r"""Return the part of $\sum_{ij} W_{ij}^2$ that connects different ones of D equal parts of the network."""
     part = np.arange(len(w)) * channels // len(w)
     return float(np.square(w)[part[:, None] != part].sum() / np.square(w).sum())
 
 
 def picture(w: np.ndarray) -> np.ndarray:
-    """W with one pixel for each block of neurons: the entry that is the largest in size."""
+    """Return an image of W in which a pixel is the entry of the largest size in a block of neurons."""
     width = -(-len(w) // PIXELS)
     padded = np.pad(w, (0, -len(w) % width))
     blocks = (
@@ -108,7 +108,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def mixed(measured: Measured, variant: str, shared: bool | None = None) -> float:
-    """Mean mixing index; only of neurons in the support of both encoders, or only of the others."""
+    """Return the mean mixing index of all neurons, or only of those (not) in the support of both encoders."""
     vectors = measured[f"{variant}_vectors"]
     chosen = vectors if shared is None else vectors[measured[f"{variant}_shared"] == shared]
     return float(mixing(torch.from_numpy(chosen.reshape(-1, 2))).mean)

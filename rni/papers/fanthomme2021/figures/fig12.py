@@ -1,4 +1,4 @@
-"""Fig 12: Dale's law adds a singular mode to W that carries the signs."""
+"""Fig 12: under Dale's law W has an additional singular mode, which carries the signs."""
 
 import tempfile
 from functools import partial
@@ -36,11 +36,12 @@ EXCITATORY, INHIBITORY = POPULATIONS["+"], POPULATIONS["-"]
 def specification(
     profile: Profile, channels: int = 2, inhibitory: float | None = 0.25, seed: int = 0, radius: float = 0.0
 ) -> Run:
-    r"""ReLU networks from W = 0, batch descent on sequences of 4 steps; without Dale's law where `inhibitory` is None.
+    """Return a ReLU network, trained by batch descent on sequences of 4 steps.
 
-    The rate starts at about twice the authors' $1/T^3$ for two channels and falls to 0, in a third of their steps where
-    the errors are judged, and fewer where only the modes are. From half as much again on, the first steps
-    leave a sign mode that is too large for good.
+    `inhibitory` is the fraction of inhibitory neurons; None means no constraint on the signs. For two channels the rate
+    starts at about twice the authors' $1/T^3$ and falls to 0. There are a third of the authors' steps where the errors
+    are judged, and fewer where only the modes are. At three times the authors' rate or more the first steps create a
+    sign mode that stays too large.
     """
     judged = channels == 2 and inhibitory in (None, 0.0, 0.25)  # by its accuracy too, which takes longest
     steps = (1500 if judged else 500) * channels
@@ -52,12 +53,12 @@ def specification(
 
 
 def main(profile: Profile) -> list[Run]:
-    """The networks of the figure: two channels, a quarter of the neurons inhibitory."""
+    """Return the networks of the figure: two channels, a quarter of the neurons inhibitory."""
     return [specification(profile, seed=seed) for seed in range(profile.seeds(16, few=5))]
 
 
 def settings(profile: Profile) -> list[tuple[int, float]]:
-    """Other channels and inhibitory fractions, one network each; some of them in the quick profile."""
+    """Return the other channels and inhibitory fractions, with one network each; fewer in the quick profile."""
     grid = [(channels, part) for channels in (1, 2, 3) for part in (0.1, 0.25, 0.5)]
     return [each for each in grid if each != (2, 0.25) and not (profile.quick and each[0] != 2 and each[1] != 0.25)]
 
@@ -68,14 +69,20 @@ def runs(profile: Profile) -> list[Run]:
 
 
 def small(profile: Profile) -> Run:
-    """The figure's network from small random weights of the right signs instead of W = 0."""
+    """Return the network of the figure, started from small random weights of the right signs."""
     return specification(profile, radius=SMALL)
 
 
 def cut_parts(neurons: int, matrices: int) -> np.ndarray:
-    """Parts of positive components of the following left and right singular vectors, (matrices, 2, D), D = 2.
+    """Return the parts of positive components of the singular vectors that follow the first, for D = 2.
 
-    Of Gaussian matrices of rank D whose wrong signs are cut off: what Dale's law alone makes of random signs.
+    The matrices are Gaussian matrices of rank D whose entries of the wrong sign are set to 0. They show what Dale's law
+    does to random signs.
+
+    Returns
+    -------
+    array, shape (matrices, 2, D)
+        For left and right singular vectors.
     """
     generator = torch.Generator().manual_seed(0)
     parts = []
@@ -89,7 +96,7 @@ def cut_parts(neurons: int, matrices: int) -> np.ndarray:
 
 @torch.no_grad()
 def examine(net: Network) -> dict[str, Any]:
-    """Spectrum, sign mode, errors on white noise of 200 steps, of W and of W cut to D + 1 modes, and Dale's law."""
+    """Measure the spectrum, the sign mode, the errors of W and of its D + 1 leading modes, and Dale's law."""
     channels, found = net.channels, svd(net.recurrent, SHOWN)
     file = saved(net)
     signs = file.get("signs", torch.ones(net.neurons))
@@ -119,7 +126,7 @@ def examine(net: Network) -> dict[str, Any]:
 
 
 def saved(net: Network) -> dict[str, torch.Tensor]:
-    """The tensors of the network's file, read back."""
+    """Save the network and return the tensors of its file."""
     with tempfile.TemporaryDirectory() as folder:
         save(net, Path(folder) / "net.safetensors")
         return read_tensors(Path(folder) / "net.safetensors")[0]
@@ -149,7 +156,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 class Setting(NamedTuple):
-    """Channels and inhibitory fraction."""
+    """The number of channels and the inhibitory fraction."""
 
     channels: int
     inhibitory: float
@@ -159,7 +166,7 @@ class Setting(NamedTuple):
 
 
 def by_setting(measured: Measured, key: str) -> dict[Setting, np.ndarray]:
-    """The values of all networks of the figure's own setting, and of the one network of each other."""
+    """Return the values of the networks of each setting."""
     others = zip(measured["other_settings"], measured[f"other_{key}"], strict=True)
     return {Setting(2, 0.25): measured[key]} | {
         Setting(int(d), float(part)): value[None] for (d, part), value in others
@@ -345,7 +352,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def _counts(measured: Measured, key: str) -> dict[str, float]:
-    """Of several networks the count that is furthest from D + 1."""
+    """Return, for each setting, the count that differs most from D + 1."""
     return {
         str(setting): float(value[np.abs(value - setting.channels - 1).argmax()])
         for setting, value in by_setting(measured, key).items()

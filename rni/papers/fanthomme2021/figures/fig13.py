@@ -1,4 +1,4 @@
-r"""Structure of the minima: where descent can be slow, and the curves of one scale in the plane $\lambda = 0$."""
+r"""Fig 13: where gradient descent can be slow, and the curves of equal scale in the plane $\lambda = 0$."""
 
 from functools import partial
 from itertools import combinations
@@ -30,14 +30,14 @@ ROUNDING = 1e-11  # eigenvalues below this share of the largest one are null
 
 
 def null_eigenvalues(omega: torch.Tensor, space: Plane, scale: float, duration: int = DURATION) -> int:
-    """How many of the four eigenvalues of the loss's Hessian vanish at omega (2, 2)."""
+    """Return how many of the four eigenvalues of the loss's Hessian vanish at omega (2, 2)."""
     problem = linear_problem(space.encoder, space.decoder, DECAY, scale, duration)
     eigenvalues = torch.linalg.eigvalsh(averaged_hessian(omega, problem).reshape(4, 4))
     return int((eigenvalues.abs() < ROUNDING * eigenvalues.max()).sum())
 
 
 def crossings(space: Plane, first: float, second: float) -> np.ndarray:
-    r"""$|\alpha - \beta|$ at each $\alpha$ where $\beta_s(\alpha) = \beta_{s'}(\alpha)$."""
+    r"""Return $|\alpha - \beta|$ at each $\alpha$ where $\beta_s(\alpha) = \beta_{s'}(\alpha)$."""
     (d1, d2), (e1, e2) = space.decoder.tolist(), space.encoder.tolist()
     reading, alpha = Polynomial([d1, d2]), Polynomial([0.0, 1.0])
     above = [reading * e2 - alpha * s for s in (first, second)]

@@ -1,4 +1,4 @@
-r"""The least time that descent from W = 0 needs, against the scale of integration."""
+"""Fig 14: the least time that descent from W = 0 needs, against the scale."""
 
 from functools import partial
 from itertools import pairwise
@@ -45,11 +45,11 @@ class Setting(NamedTuple):
         return self.encoder_norm * self.decoder_norm
 
     def plane(self) -> Plane:
-        """For infinitely many neurons."""
+        """Return the plane of encoder and decoder for infinitely many neurons."""
         return plane(self.encoder_norm, self.decoder_norm, self.unit * recipe_cosine(self.overlap))
 
     def drawn(self, seed: int) -> Plane:
-        """For vectors drawn at random."""
+        """Return the plane of vectors that are drawn at random."""
         norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
         generator = torch.Generator().manual_seed(seed)
         return plane_of(*overlapping(NEURONS, 1, generator, overlap=self.overlap, **norms))
@@ -79,9 +79,10 @@ def fastest(space: Plane, scale: float) -> Convergence:
 
 
 def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Convergence]) -> np.ndarray:
-    r"""Steps to shrink the distance by e, (cases,), in descent from close by at $\eta^* = 1/\lambda_{max}$.
+    r"""Return the steps in which descent near an integrator shrinks the distance by e, shape (cases,).
 
-    The loss shrinks by the square of the distance's factor; it is read between 4 and 8 times the predicted time.
+    The learning rate is $\eta^* = 1/\lambda_{max}$. The loss shrinks by the square of the distance's factor. The factor
+    is measured between 4 and 8 times the predicted time.
     """
     times = np.array([prediction.condition_number for prediction in predicted])
     optima = np.stack([prediction.omega.numpy() for prediction in predicted])
@@ -101,16 +102,21 @@ def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Conv
 
 
 def slopes(setting: Setting, relative: float) -> tuple[float, float]:
-    r"""$\alpha$ and $\beta$ of the fastest integrator of a scale in units of |e||d|."""
+    r"""Return $\alpha$ and $\beta$ of the fastest integrator of a scale, which is given in units of |e||d|."""
     alpha = np.tan(fastest(setting.plane(), setting.unit * relative).angle)
     return alpha, beta_of_scale(setting.plane(), setting.unit * relative, alpha)
 
 
 def whole_descents() -> dict[str, np.ndarray]:
-    r"""Descents from W = 0 and from random starts, at $1/\lambda_{max}$ of the integrator where they end.
+    r"""Measure the times of descents from W = 0 and from random starts, for unit vectors.
 
-    Unit vectors; times in steps to shrink the distance by e, early and late, (overlaps and scales, starts), from W = 0
-    first, NaN where it takes too long; and the least time of the theory, (overlaps and scales,).
+    The learning rate is $1/\lambda_{max}$ of the integrator at which the descent ends.
+
+    Returns
+    -------
+    dict
+        The steps that shrink the distance by e, early and late, (overlaps and scales, starts). The first start is W =
+        0; NaN where the descent takes too long. And the least times of the theory, (overlaps and scales,).
     """
     cases = [(Setting(1, 1, overlap).plane(), scale) for overlap in (0.0, SMALL_OVERLAP) for scale in NEAR]
     several = [case for case in cases for _ in range(1 + RANDOM)]

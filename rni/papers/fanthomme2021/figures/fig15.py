@@ -1,4 +1,4 @@
-r"""Descent at the scale $s = d \cdot e$: algebraic from W = 0, exponential from a random start."""
+r"""Fig 15: descent at the scale $s = d \cdot e$ is algebraic from W = 0 and exponential from a random start."""
 
 from functools import cache, partial
 from typing import Any
@@ -39,7 +39,7 @@ NOISE, NOISY_STEPS, QUIET_STEPS = 0.1, 1000, 10_000
 
 
 def descend(spaces: list[Plane], start: np.ndarray, duration: int, steps: int) -> Descents:
-    r"""Descent at s = d.e from `start` (networks, 2, 2), with $\eta = 1/\lambda_{max}$ at the intersection."""
+    r"""Descend at s = d.e from `start` (networks, 2, 2), with $\eta = 1/\lambda_{max}$ at the intersection."""
     rates = np.array([learning_rate(space, duration) for space in spaces])
     scales = [space.overlap for space in spaces]
     return measuring.descend(spaces, start, DECAY, scales, duration=duration, learning_rate=rates, steps=steps)
@@ -56,16 +56,16 @@ def drawn(seed: int) -> Plane:
 
 
 def distance(omega: np.ndarray, space: Plane) -> float:
-    r"""How far $\omega$ is from the point of the intersection that has the same trace."""
+    r"""Return the distance of $\omega$ from the point of the intersection that has the same trace."""
     nearest = intersection(space, DECAY, float(np.trace(omega)) - DECAY).numpy()
     return float(np.linalg.norm(omega - nearest))
 
 
 def coordinates(omega: np.ndarray, space: Plane) -> np.ndarray:
-    r"""How far $\omega$ (..., 2, 2) is from either manifold: (..., 2).
+    r"""Return the distances of $\omega$ (..., 2, 2) from the two manifolds, shape (..., 2).
 
-    Where the second mode is not driven $\omega e = \gamma e$, where it is not read $\omega^\dagger d = \gamma d$; at a
-    minimum the first moment leaves of each difference what is orthogonal to d, and to e.
+    Where the second mode is not driven, $\omega e = \gamma e$; where it is not read, $\omega^\dagger d = \gamma d$. At
+    a minimum, the first moment leaves only the part of each difference that is orthogonal to d, or to e.
     """
     e, d = space.encoder.numpy(), space.decoder.numpy()
     across = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -75,8 +75,10 @@ def coordinates(omega: np.ndarray, space: Plane) -> np.ndarray:
 
 
 def trajectories(space: Plane, starts: np.ndarray, steps: int = 10_000) -> np.ndarray:
-    """`coordinates` of descents from `starts` (networks, 2, 2) at about even steps of the logarithm of time: (times,
-    networks, 2)."""
+    """Return the `coordinates` of descents at logarithmically spaced steps, shape (times, networks, 2).
+
+    `starts` has the shape (networks, 2, 2).
+    """
     omega, path = starts, [coordinates(starts, space)]
     for more in np.diff(np.unique(np.geomspace(1, steps, 60).astype(int)), prepend=0).tolist():
         omega = descend([space] * len(omega), omega, DURATION, more).omega
@@ -85,7 +87,7 @@ def trajectories(space: Plane, starts: np.ndarray, steps: int = 10_000) -> np.nd
 
 
 def noisy_descent(space: Plane, noise: float, networks: int = 16) -> np.ndarray:
-    """The losses, (networks,), of descents from W = 0 with noise on omega in their first steps, after quiet ones."""
+    """Return the losses (networks,) of descents from W = 0 whose first steps are noisy and whose last are not."""
     rng, omega = np.random.default_rng(15), np.zeros((networks, 2, 2))
     for _ in range(NOISY_STEPS // 10):
         omega = descend([space] * networks, omega, DURATION, 10).omega + noise * rng.normal(size=omega.shape)
@@ -93,7 +95,7 @@ def noisy_descent(space: Plane, noise: float, networks: int = 16) -> np.ndarray:
 
 
 def batch_noise(space: Plane, steps: int = 1000) -> float:
-    """How far descent on batches of 8 sequences from W = 0 is off the symmetric line, relative to its distance."""
+    """Return how far descent on batches of 8 sequences leaves the symmetric line, relative to its distance."""
     task = Integration([DECAY], [space.overlap])
     start = torch.zeros(2, 2, dtype=torch.float64)
     net = Network(task, space.encoder[:, None], space.decoder[:, None], start, "linear")
@@ -104,12 +106,24 @@ def batch_noise(space: Plane, steps: int = 1000) -> float:
 
 
 def exponent(times: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Slope in double logarithms of values (times, ...) by least squares: (...)."""
+    """Fit a power law to values (times, ...) by least squares of the logarithms and return its exponents (...)."""
     return np.polyfit(np.log(times), np.log(values), 1)[0]
 
 
 def exponential_times(losses: np.ndarray, high: float = 1e-8, low: float = 1e-20) -> np.ndarray:
-    """Steps that shrink each loss (steps, networks) by e between two levels, parts of the first; NaN if not reached."""
+    """Return the number of steps that shrink each loss by e, between two levels.
+
+    Parameters
+    ----------
+    losses : array, shape (steps, networks)
+    high, low : float
+        The levels, in parts of the first loss.
+
+    Returns
+    -------
+    array, shape (networks,)
+        NaN where the loss does not reach the lower level.
+    """
     relative = losses / losses[0]
     times = []
     for curve in relative.T:
@@ -163,7 +177,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def slowest(omega: np.ndarray, space: Plane) -> float:
-    r"""$-1 / \ln (1 - \eta\lambda_2)^2$: steps that shrink the loss by e, from the Hessian's second eigenvalue."""
+    r"""Return $-1 / \ln (1 - \eta\lambda_2)^2$, the steps that shrink the loss by e in the slowest direction."""
     second = hessian_spectrum(omega, space, DECAY, space.overlap, DURATION)[1].item()
     return -0.5 / np.log1p(-learning_rate(space, DURATION) * second)
 

@@ -1,4 +1,4 @@
-"""Fig 16: the Hessian of the ReLU proxy loss at its minima tells the learning rate and the time of convergence."""
+"""Fig 16: the Hessian of the ReLU proxy loss at its minima predicts learning rate and time of convergence."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ FACTORS = (0.97, 1.03)  # of the predicted stability limit
 
 
 def specifications(profile: Profile, neurons: int) -> list[list[Run]]:
-    """A row for each scale, a column for each seed."""
+    """Return the runs: a row for each scale, a column for each seed."""
     return proxy_descents(profile, neurons, profile.seeds(SEEDS, few=2, quick=1))
 
 
@@ -57,7 +57,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def effective_eigenvalue(result: Result) -> float:
-    r"""$\lambda_-$ from the last two decades of the loss, which falls by $(1 - \eta\lambda_-)^2$ a step."""
+    r"""Return $\lambda_-$ from the last two decades of the loss, which falls by $(1 - \eta\lambda_-)^2$ per step."""
     losses = np.array(result.losses)
     start = int(np.argmax(losses <= 100 * losses[-1]))
     shrinking = (losses[-1] / losses[start]) ** (0.5 / (len(losses) - 1 - start))
@@ -71,7 +71,7 @@ def _hessian(net: Network) -> ProxyHessian:
 
 
 def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
-    """Largest loss over the first, when descent starts a little off the minimum just below and above the limit."""
+    """Return the largest loss over the first, for descents near the minimum just below and just above the limit."""
     factors = net.recurrent.factors()
     assert factors is not None
     left, right = (
@@ -153,7 +153,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> float:
-    """The larger over the smaller, where they differ most."""
+    """Return the largest ratio between corresponding values, at least 1."""
     return np.exp(np.abs(np.log(a / b)).max())
 
 

@@ -1,4 +1,4 @@
-"""Fig 17: descent on the ReLU proxy loss ends at W of rank one, with the singular value and vectors of the theory."""
+"""Fig 17: descent on the ReLU proxy loss finds a W of rank one that agrees with the theory."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ SETTINGS = (
 
 
 def specifications(profile: Profile) -> list[list[Run]]:
-    """A row for each scale, a column for each seed."""
+    """Return the runs: a row for each scale, a column for each seed."""
     return proxy_descents(profile, profile.neurons, profile.seeds(SEEDS, few=2))
 
 
@@ -41,8 +41,15 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def _singular(result: Result) -> dict[str, float]:
-    r"""$\sigma_1$, $\sigma_2$, the overlaps of l and r with e and d, of the sign for which r.e > 0, and the largest
-    deviation from $\sigma\,r \cdot l_\pm = \pm\gamma$, $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm s\gamma$, relative."""
+    r"""Measure the leading singular mode of W.
+
+    Returns
+    -------
+    dict
+        $\sigma_1$, $\sigma_2$, the overlaps of l and r with e and d (with the sign for which r.e > 0), and the largest
+        relative deviation from $\sigma\,r \cdot l_\pm = \pm\gamma$ and $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm
+        s\gamma$.
+    """
     net = result.network
     (scale,), (decay,) = net.task.scales, net.task.decays
     vectors = svd(net.recurrent)

@@ -1,4 +1,4 @@
-"""Fig 18: at small scales the sign of a weight says whether it joins neurons of one population; at large ones not."""
+"""Fig 18: at small scales, the populations of two neurons determine the sign of the weight between them."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Fig 19: a context-dependent decision, read from the states of a fixed integrator by one sigmoidal head."""
+"""Fig 19: a sigmoidal head reads a context-dependent decision from the states of a fixed integrator."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ SHORTER = (
 
 
 def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Run:
-    """Three channels, sigmoidal neurons, Adam; decoders trained too. On the proxy loss, or on batches of 10 steps."""
+    """Return a sigmoid network of three channels, trained with its decoders by Adam on the proxy or on batches."""
     training: dict[str, Any] = {
         "loss": loss,
         "optimizer": "adam",
@@ -50,7 +50,7 @@ def integrators(profile: Profile) -> list[Run]:
 
 
 def untrained(profile: Profile) -> Network:
-    """The same kind of network with random weights of spectral radius 1."""
+    """Return the same kind of network with random weights of spectral radius 1."""
     network = {"neurons": profile.neurons, "activation": "sigmoid", "initial_radius": 1.0}
     return training_run(DECAYS, network).build()
 
@@ -61,13 +61,13 @@ def correct(
     labels: Sequence[Tensor],
     fit: Callable[[Tensor, Tensor], Head] = fit_head,
 ) -> list[Tensor]:
-    """Whether a head is right at each step, trained on the first sequences: for each of the others."""
+    """Train a head on the first sequences and return, for each of the others, whether it is right at each step."""
     head = fit(code(inputs[0]), labels[0])
     return [(head(code(x)) > 0.5) == label for x, label in zip(inputs[1:], labels[1:], strict=True)]
 
 
 def descended_head(states: Tensor, labels: Tensor) -> Head:
-    """A head by Adam on the squared error of its outputs, at the authors' rate and steps, a batch of sequences each."""
+    """Train a head by Adam on the squared error of batches of sequences, with the authors' rate and steps."""
     u, adam, generator = nn.Parameter(torch.zeros(states.shape[-1])), Adam(), torch.Generator().manual_seed(0)
     with torch.enable_grad():
         for _ in range(1000):
@@ -78,7 +78,7 @@ def descended_head(states: Tensor, labels: Tensor) -> Head:
 
 
 def with_constant(code: Tensor) -> Tensor:
-    r"""One more feature, so that the fixed threshold $\theta$ is no handicap for a code of zero mean."""
+    r"""Add a constant feature, because a code of zero mean needs a free threshold instead of the fixed $\theta$."""
     return torch.cat([code, torch.ones_like(code[..., :1])], -1)
 
 
@@ -217,7 +217,7 @@ def draw(measured: Measured) -> Drawing:
 
 
 def _shade(axis: Axes, cue: np.ndarray) -> None:
-    """The colour of the channel that the cue makes decisive, behind the curves."""
+    """Shade the background in the colour of the channel that the cue selects."""
     steps = np.arange(len(cue))
     for chosen, colour in ((cue < 0, CHANNELS[0]), (cue >= 0, CHANNELS[1])):
         options: dict[str, Any] = {"color": colour, "alpha": 0.13, "linewidth": 0, "zorder": -1}

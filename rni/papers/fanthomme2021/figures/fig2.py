@@ -1,4 +1,4 @@
-r"""The generalizing integrators that descent from W = 0 can reach, in the space $(\lambda, \alpha, \beta)$."""
+r"""Fig 2: the generalizing integrators that descent from W = 0 can reach, in the space $(\lambda, \alpha, \beta)$."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ Point = tuple[float, float, float]
 
 
 def points(space: Plane, rng: np.random.Generator, count: int) -> Iterator[Point]:
-    r"""Random $(\lambda, \alpha, \beta)$, away from the three manifolds and from $\alpha = \beta$."""
+    r"""Draw random $(\lambda, \alpha, \beta)$ away from the three manifolds and from $\alpha = \beta$."""
     while count:
         other = rng.uniform(-0.9, 0.9)
         alpha, beta = rng.uniform(-REACH, REACH, 2)
@@ -35,9 +35,9 @@ def points(space: Plane, rng: np.random.Generator, count: int) -> Iterator[Point
 
 
 def examine(space: Plane, found: Sequence[Point], scale: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    r"""Largest moment error and rank of $\Gamma(\lambda, \alpha, \beta)$, point by point.
+    r"""Return the largest moment error and the rank of each $\Gamma(\lambda, \alpha, \beta)$.
 
-    The scale asked for is `scale`, or the share $g_1$ of the eigenvalue $\gamma$ where it is None.
+    The scale is `scale`, or the share $g_1$ of the eigenvalue $\gamma$ if it is None.
     """
     reports = []
     for other, alpha, beta in found:
@@ -79,7 +79,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def special_scale(neurons: int, draws: int) -> float:
-    r"""$\sqrt{\langle (d \cdot e)^2 \rangle}$ over independent unit vectors."""
+    r"""Return $\sqrt{\langle (d \cdot e)^2 \rangle}$ over independent unit vectors."""
     encoders, decoders = independent(neurons, draws, torch.Generator().manual_seed(neurons))
     return (encoders * decoders).sum(0).square().mean().sqrt().item()
 
@@ -133,7 +133,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def draw_manifolds(axis: Axes3D, alpha_0: float, beta_0: float) -> list[Patch]:
-    """The three manifolds as planes, cut where they meet so that each piece hides what is behind it."""
+    """Draw the three manifolds as planes, cut where they meet so that each piece hides what is behind it."""
     ends = -REACH, REACH
 
     def pieces(first: Sequence[float], second: Sequence[float]) -> Iterator[tuple[tuple[float, float], ...]]:

@@ -1,4 +1,4 @@
-"""Fig 3: a ReLU network codes the two signs of the integral by two populations."""
+"""Fig 3: two populations of a ReLU network code the two signs of the integral."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from rni.tasks.inputs import white_noise
 
 
 def specifications(profile: Profile, loss: str = "batch") -> list[Run]:
-    """ReLU, one channel, decay 0.995, scale 1, from W = 0."""
+    """Return ReLU networks of one channel with decay 0.995 and scale 1, trained from W = 0."""
     if loss == "batch":
         return networks(profile, "relu", "batch", 1, 10, few=5)
     network = {"neurons": profile.neurons, "weights": factored(profile)}
@@ -29,7 +29,7 @@ def specifications(profile: Profile, loss: str = "batch") -> list[Run]:
 
 @torch.no_grad()
 def examine(net: Network, threshold: float | None = None) -> dict[str, Any]:
-    """Population vectors and populations of a network, on white noise of 200 steps."""
+    """Measure the population vectors and the populations of a network, on white noise of 200 steps."""
     x = white_noise(16, 200, 1, torch.Generator().manual_seed(0)).to(net.dtype)
     y, h = net.task.targets(x).flatten().double(), net(x)[0].flatten(0, 1).double()
     vectors = population_vectors(h, y)
@@ -52,8 +52,11 @@ def examine(net: Network, threshold: float | None = None) -> dict[str, Any]:
 
 @torch.no_grad()
 def sent(net: Network, vectors: np.ndarray, members: np.ndarray) -> np.ndarray:
-    r"""Currents per unit of the integral, (2, 2): mean of $W L_a$ over the neurons of population b, at [b, a]; and the
-    part of them below 0, [2 + b, a]."""
+    """Return the currents that the populations send to each other, per unit of the integral, shape (4, 2).
+
+    The entry [b, a] is the mean of $W L_a$ over the neurons of population b; [2 + b, a] is the part of these currents
+    that is negative.
+    """
     currents = net.recurrent(torch.as_tensor(vectors, dtype=net.dtype)).numpy()
     to = [currents[:, members == k] for k in (0, 1)]
     return np.stack([*(each.mean(1) for each in to), *((each < 0).mean(1) for each in to)])
@@ -61,14 +64,14 @@ def sent(net: Network, vectors: np.ndarray, members: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def mean_weights(net: Network, members: np.ndarray) -> np.ndarray:
-    """Of the connections from population a to population b, at [b, a], (2, 2)."""
+    """Return the mean weight from population a to population b, at [b, a], shape (2, 2)."""
     sets = torch.as_tensor(np.stack([members == k for k in (0, 1)]), dtype=net.dtype)
     return (sets @ net.recurrent(sets).T / (sets.sum(1)[:, None] * sets.sum(1))).numpy()
 
 
 @torch.no_grad()
 def kept_signs(net: Network, steps: int = 400) -> float:
-    """Part of the states after white noise whose output has the same sign ever after, without further inputs."""
+    """Return the part of trajectories whose output keeps its sign after the inputs end."""
     x = white_noise(64, 20 + steps, 1, torch.Generator().manual_seed(3)).to(net.dtype)
     x[:, 20:] = 0
     signs = net.outputs(x)[:, 19:, 0].sign()
@@ -77,7 +80,7 @@ def kept_signs(net: Network, steps: int = 400) -> float:
 
 @torch.no_grad()
 def switch(net: Network, members: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean activity of the + and - populations around an input that turns the sign of the integral."""
+    """Return the mean activity of the + and - populations around an input that turns the sign of the integral."""
     x = torch.zeros(1, 60, 1, dtype=net.dtype)
     x[0, 5], x[0, 30] = 1.0, -2.0
     h = net(x)[0][0].numpy()
@@ -273,7 +276,7 @@ def draw(measured: Measured) -> Drawing:
 
 
 def draw_inhibition(axis: Axes, mean: np.ndarray) -> None:
-    """The two populations, and the mean current from each to each, per unit of the integral (to, from)."""
+    """Draw the two populations and the mean current (to, from) between them, per unit of the integral."""
     axis.set_axis_off()
     axis.set(xlim=(-1.2, 1.2), ylim=(-0.7, 0.9), aspect="equal")
     for k, (name, x) in enumerate((("+", -0.6), ("-", 0.6))):

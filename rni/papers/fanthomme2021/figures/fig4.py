@@ -13,7 +13,7 @@ from rni.tasks.inputs import white_noise
 
 
 def specification(profile: Profile, seed: int = 0, duration: int = 3) -> Run:
-    """ReLU, one channel, decay 0.995, scale 2, batch descent on sequences of a few steps from W = 0."""
+    """Return a ReLU network with decay 0.995 and scale 2, trained from W = 0 by batch descent on a few steps."""
     rate, batch = (0.025, 32) if duration == 3 else (1 / (4 * duration**3), 16)  # longer ones need smaller steps
     steps = 3500 if profile.quick else 5000
     network = {"neurons": profile.neurons, "weights": factored(profile)}

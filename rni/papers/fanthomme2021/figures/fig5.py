@@ -1,4 +1,4 @@
-"""Fig 5: what recurrence and encoder bring to the currents of a ReLU network are patterns along one line."""
+"""Fig 5: the currents from the recurrence and from the encoder are proportional to each other."""
 
 from functools import partial
 
@@ -26,12 +26,12 @@ def specifications(profile: Profile) -> list[Run]:
 
 
 def on_ten_steps(profile: Profile) -> list[Run]:
-    """As the caption says, but in the quick profile: the authors' script has three steps."""
+    """Return the training of the caption, except in the quick profile. The authors' script has three steps."""
     return [] if profile.quick else [specification(profile, duration=10)]
 
 
 def on_the_proxy(profile: Profile) -> list[Run]:
-    """The same task on the proxy loss: networks of Fig 17."""
+    """Return trainings of the same task on the proxy loss, which are networks of Fig 17."""
     return [proxy_descent(SCALE, profile.neurons, seed) for seed in range(profile.seeds(NETWORKS))]
 
 
@@ -41,7 +41,7 @@ def runs(profile: Profile) -> list[Run]:
 
 @torch.no_grad()
 def measure(results: Results, profile: Profile) -> Measured:
-    """Currents of the first network; the lines, (networks, 2) with slope and correlation, of all."""
+    """Measure the currents of the first network, and the slope and correlation (networks, 2) of all networks."""
     nets = [results[each].network for each in specifications(profile)]
     examined = [examine(net) for net in nets]
     positive, negative, encoder = np.stack([currents(*each) for each in zip(nets, examined, strict=True)], axis=1)
@@ -70,13 +70,13 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def currents(net: Network, examined: dict[str, np.ndarray]) -> np.ndarray:
-    """$W L_+$, $W L_-$ and $W e$, (3, neurons)."""
+    """Return $W L_+$, $W L_-$ and $W e$, shape (3, neurons)."""
     vectors = torch.as_tensor(examined["vectors"], dtype=net.dtype)
     return net.recurrent(torch.cat([vectors, net.encoders.T])).double().numpy()
 
 
 def line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """The slope of the line through the origin along which the points lie, their first principal axis; correlation."""
+    """Return the slope of the first principal axis of the points, through the origin, and their correlation."""
     axis = np.linalg.svd(np.stack([x, y], axis=1), full_matrices=False)[2][0]
     return axis[1] / axis[0], np.corrcoef(x, y)[0, 1]
 

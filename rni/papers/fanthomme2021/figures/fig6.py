@@ -1,4 +1,4 @@
-"""Fig 6: sigmoid networks integrate through linear currents too, and recruit neurons as the integral grows."""
+"""Fig 6: sigmoid networks have linear currents too, and recruit neurons as the integral grows."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ SETTINGS = (
 
 @torch.no_grad()
 def examine(net: Network, x: Tensor) -> Measured:
-    """Linearity of the currents, mean activity of each neuron at VALUES of the integral, spectrum and errors."""
+    """Measure the linearity of the currents, the mean activity at VALUES, the spectrum and the errors."""
     y = net.task.targets(x).flatten(0, 1)
     currents = net.currents(x).flatten(0, 1)
     activity = net.f(currents)
@@ -49,7 +49,7 @@ def examine(net: Network, x: Tensor) -> Measured:
 
 @torch.no_grad()
 def characteristics(net: Network, x: Tensor, largest: np.ndarray) -> dict[str, np.ndarray]:
-    """Current and activity against the integral: a neuron that saturates, at negative ones, and one that does not."""
+    """Return currents and activities of a neuron that saturates at negative integrals, and of one that does not."""
     currents, y = net.currents(x).flatten(0, 1), net.task.targets(x).flatten()
     falling = (y @ currents < 0).numpy()
     order = np.argsort(np.where(falling, largest, 0.0))
@@ -61,10 +61,10 @@ def characteristics(net: Network, x: Tensor, largest: np.ndarray) -> dict[str, n
 
 
 def finite_set(neurons: int = 1000, count: int = 8, decay: float = 0.8) -> dict[str, float]:
-    r"""The two conditions on `count` values of z alone: the largest violation there and half-way between them.
+    r"""Return the largest violation of the two conditions on `count` values of z, and half-way between them.
 
-    $d^\dagger f(z_k v) = \gamma z_k$ by Newton's method on $v = W e$, which has n components; then W from the linear
-    equations $W f(z_k v) = \gamma z_k v$ and $W e = v$, as many as there are values and one.
+    $d^\dagger f(z_k v) = \gamma z_k$ is solved by Newton's method for $v = W e$, which has n components. W then follows
+    from the linear equations $W f(z_k v) = \gamma z_k v$ and $W e = v$, one more than there are values.
     """
     e, d = (vectors[:, 0].numpy() for vectors in independent(neurons, 1, torch.Generator().manual_seed(0)))
     f, z = Sigmoid(), np.linspace(-1, 1, count) / (1 - decay)
@@ -90,7 +90,10 @@ def finite_set(neurons: int = 1000, count: int = 8, decay: float = 0.8) -> dict[
 
 
 def thresholds(activity: np.ndarray) -> np.ndarray:
-    """Part of the saturating neurons, of (networks, values, neurons), by the step of |y| at which they come to it."""
+    """Return the distribution of the saturating neurons over the steps of |y| at which they saturate.
+
+    `activity` has the shape (networks, values, neurons).
+    """
     middle = len(VALUES) // 2
     sides = np.concatenate([activity[:, middle:], activity[:, middle::-1]], axis=2) > SATURATED
     first = sides.argmax(1)[sides.any(1)]
@@ -116,7 +119,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def recruited(activity: np.ndarray) -> np.ndarray:
-    """Part of the neurons that are strongly active at each of VALUES, over all networks (networks, values, neurons)."""
+    """Return the part of strongly active neurons at each of VALUES, from `activity` (networks, values, neurons)."""
     return (activity > STRONG).mean((0, 2))
 
 

@@ -33,7 +33,7 @@ def runs(profile: Profile) -> list[Run]:
 
 
 def measure(results: Results, profile: Profile) -> Measured:
-    """All singular values, (seeds, neurons), by activation and channels."""
+    """Return all singular values (seeds, neurons) by activation and channels."""
     return {
         f"{activation}_{channels}": np.stack(
             [all_values(results[s].network) for s in trained(profile, activation, channels)]
@@ -44,7 +44,7 @@ def measure(results: Results, profile: Profile) -> Measured:
 
 
 def all_values(net: Network) -> np.ndarray:
-    """With 0 for those that factors do not have."""
+    """Return n singular values. Those that a factored W does not have are 0."""
     values = svd(net.recurrent).values.numpy()
     return np.pad(values, (0, net.neurons - len(values)))
 

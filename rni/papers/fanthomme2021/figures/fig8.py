@@ -22,11 +22,11 @@ SHOWN = 5000
 
 
 def specifications(profile: Profile) -> dict[str, Run]:
-    """ReLU, two channels, batch descent on sequences of 10 steps; the sigmoidal network of Fig 9.
+    """Return a ReLU network of two channels, trained on sequences of 10 steps, and the sigmoid network of Fig 9.
 
-    On ten steps the rate is twice the authors' $1 / (2 T^3)$: at four times, the default, descent is not stable. Every
-    profile takes the authors' 5000 steps: after half of them the currents of 300 neurons and of 1000 alike are not yet
-    as linear as the criterion asks ($R^2$ = .997, then .999).
+    On ten steps the rate is twice the authors' $1 / (2 T^3)$, because descent is not stable at the default, which is
+    four times theirs. Every profile takes the authors' 5000 steps: after half of them the currents of 300 neurons, and
+    of 1000, are not yet as linear as the criterion asks ($R^2$ = .997 then, .999 in the end).
     """
     network = {"neurons": profile.neurons, "weights": factored(profile)}
     relu = training_run([0.995, 0.992], network, duration=10, batch=16, learning_rate=1e-3, steps=5000)
@@ -35,7 +35,7 @@ def specifications(profile: Profile) -> dict[str, Run]:
 
 @torch.no_grad()
 def sampled(net: Network, directions: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    r"""$\alpha_t$ and $\bar y_t$, each (samples, channels), at integrals that inputs within [-1, 1] can reach."""
+    r"""Return $\alpha_t$ and $\bar y_t$, each (samples, channels), for integrals that inputs up to 1 can reach."""
     alpha = torch.stack([current_coordinates(nu, directions) for nu, _ in net.steps(inputs)], 1)
     y = net.task.targets(inputs.double()).flatten(0, 1)
     within = (y.abs() <= y.new_tensor(net.task.largest_integral())).all(1)
@@ -43,7 +43,7 @@ def sampled(net: Network, directions: Tensor, inputs: Tensor) -> tuple[Tensor, T
 
 
 def examine(net: Network) -> dict[str, np.ndarray]:
-    """Coordinates at some samples; R and R2 for each kind of input."""
+    """Return coordinates and integrals of some samples, and the linear map and its R2 for each kind of input."""
     directions = svd(net.recurrent, net.channels).left
     generator = torch.Generator().manual_seed(0)
     samples = {

@@ -1,4 +1,4 @@
-"""What the paper says of trained linear networks without a figure: durations, starts, bulk, channels, special cases."""
+"""Statements on trained linear networks that have no figure: durations, starts, bulk, channels, special cases."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -49,7 +49,7 @@ SIZES = (250, 500, 1000, 2000, 4000)  # of networks with a bulk
 
 
 def single(profile: Profile, start: str, decay: float, duration: int) -> Run:
-    """One channel, trained on the averaged loss; descent at the learning rate of the theory."""
+    """Return a training of one channel on the averaged loss; gradient descent has the learning rate of the theory."""
     radius, optimizer = STARTS[start]
     if optimizer == "adam":
         return specification(profile, (decay,), duration, optimizer, 0.03 / profile.neurons, 600, radius)
@@ -66,7 +66,7 @@ def on_correlated_inputs(profile: Profile) -> Run:
 
 
 def several(profile: Profile, decays: tuple[float, ...]) -> Run:
-    """Several channels from W = 0."""
+    """Return a training of several channels from W = 0."""
     return specification(profile, decays, 3, "sgd", 0.03, 2500, 0.0)
 
 
@@ -95,7 +95,7 @@ def runs(profile: Profile) -> list[Run]:
 
 
 def long_error(net: Network) -> float:
-    """Relative error of the outputs on white noise of 500 steps, the worst channel's."""
+    """Return the relative error on white noise of 500 steps, for the worst channel."""
     inputs = white_noise(16, TEST_STEPS, net.channels, torch.Generator().manual_seed(0), dtype=torch.float64)
     return relative_error(net, inputs).max().item()
 
@@ -105,7 +105,7 @@ def eigenvalues(net: Network) -> np.ndarray:
 
 
 def leading_values(nets: list[Network], count: int = 6) -> np.ndarray:
-    """The first singular values of each W, (networks, count), 0 beyond the rank of its factors."""
+    """Return the first singular values of each W, shape (networks, count), 0 beyond the rank of its factors."""
     table = np.zeros((len(nets), count))
     for row, net in zip(table, nets, strict=True):
         values = svd(net.recurrent).values[:count]
@@ -114,19 +114,25 @@ def leading_values(nets: list[Network], count: int = 6) -> np.ndarray:
 
 
 def moved(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """How far each eigenvalue went, by the pairing of the least total distance, longest way first."""
+    """Return the distances that the eigenvalues moved, largest first, for the pairing of the least total distance."""
     ways = np.abs(before[:, None] - after)
     return np.sort(ways[linear_sum_assignment(ways)])[::-1]
 
 
 def change_of_bulk(before: np.ndarray, after: np.ndarray) -> float:
-    """What training changed of W besides one mode, relative to the W it started from."""
+    """Return the norm of the change of W without its leading mode, relative to the initial W."""
     return float(np.sqrt(np.square(np.linalg.svd(after - before, compute_uv=False)[1:]).sum()) / np.linalg.norm(before))
 
 
 def close_to_one() -> dict[str, np.ndarray]:
-    r"""Descents from W = 0 on sequences of 50 steps at $\eta = 2/T^3$, for each of NEAR_ONE: the last loss and the
-    largest one, relative to the first, and the largest eigenvalue before the loss has grown beyond the first."""
+    r"""Descend from W = 0 on sequences of 50 steps at $\eta = 2/T^3$, for each decay of NEAR_ONE.
+
+    Returns
+    -------
+    dict
+        The last and the largest loss, relative to the first, and the largest eigenvalue before the loss exceeds the
+        first.
+    """
     steps, found = 1500, []
     for decay in NEAR_ONE:
         omega, losses, largest = np.zeros((1, 2, 2)), [], 0.0
@@ -143,8 +149,14 @@ def close_to_one() -> dict[str, np.ndarray]:
 
 
 def modes(net: Network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    r"""$W = \sum_c \sigma_c\, l_c r_c^\dagger$ by the D largest eigenvalues: $\sigma$ (channels,), l and r (neurons,
-    channels), in the order of the task's decays."""
+    r"""Return the eigenmodes of the D largest eigenvalues, $W = \sum_c \sigma_c\, l_c r_c^\dagger$.
+
+    Returns
+    -------
+    sigma : Tensor, shape (channels,)
+        In the order of the task's decays.
+    l, r : Tensor, shape (neurons, channels)
+    """
     w = net.recurrent.matrix().detach()
     values, left = torch.linalg.eig(w)
     order = [int((values - decay).abs().argmin()) for decay in net.task.decays]
@@ -156,7 +168,7 @@ def modes(net: Network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 @torch.no_grad()
 def examine_channels(net: Network) -> dict[str, float]:
-    """Rank, eigenvalues, the five sets of conditions, and the state of a network of several channels."""
+    """Measure rank, eigenvalues, the five sets of conditions and the state of a network of several channels."""
     values, decays = svd(net.recurrent).values, np.array(net.task.decays)
     largest = eigenvalues(net)
     largest = largest[np.argsort(-np.abs(largest))][: net.channels]
@@ -182,17 +194,25 @@ def examine_channels(net: Network) -> dict[str, float]:
 
 
 def rank_one_integrators(encoders: torch.Tensor, decoders: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    r"""$W = l r^\dagger$, $d \cdot l = 1$, $r \cdot e = r \cdot l = \gamma$ for each column: l, r (neurons, pairs)."""
+    r"""Return l and r (neurons, pairs) of integrators $W = l r^\dagger$, one for each pair of vectors.
+
+    They fulfil $d \cdot l = 1$ and $r \cdot e = r \cdot l = \gamma$.
+    """
     gap = decoders * ((decoders * encoders).sum(0) - 1) / decoders.square().sum(0)  # e - l
     reading = encoders - gap * (gap * encoders).sum(0) / gap.square().sum(0)
     return encoders - gap, SHORT * reading / (reading * encoders).sum(0)
 
 
 def perturbations(neurons: int, pairs: int, duration: int, radius: float) -> np.ndarray:
-    r"""Measured and predicted spread of $\delta\mu_q$ around integrators of rank 1, (2, duration + 1).
+    r"""Return the measured and the predicted spread of $\delta\mu_q$ around integrators of rank 1.
 
-    Each of `pairs` of encoder and decoder has its own integrator; they share one random bulk of the given radius. The
-    last entry is the spread of the components of what the bulk $\epsilon$ adds to W e.
+    Each of `pairs` of encoder and decoder has its own integrator. They share one random bulk $\epsilon$ of the given
+    radius.
+
+    Returns
+    -------
+    array, shape (2, duration + 1)
+        The last entry is the spread of the components of $\epsilon e$, which the bulk adds to W e.
     """
     generator = torch.Generator().manual_seed(neurons)
     encoders, decoders = independent(neurons, pairs, generator)
@@ -215,7 +235,7 @@ def perturbations(neurons: int, pairs: int, duration: int, radius: float) -> np.
 
 
 def capacity(neurons: int) -> dict[str, float]:
-    """The largest number of channels for generic vectors, and for decoders with d_c . e_c' = s_c if c = c', else 0."""
+    """Return the most channels for generic vectors, and for decoders with d_c . e_c' = s_c if c = c', else 0."""
 
     def works(encoders: torch.Tensor, decoders: torch.Tensor) -> bool:
         try:
@@ -233,7 +253,7 @@ def capacity(neurons: int) -> dict[str, float]:
 
 
 def special_cases() -> dict[str, float]:
-    """Descent with T = 1 against its closed form, and descent for e = d at the one scale that it can integrate."""
+    """Compare descent with T = 1 with its closed form, and descent for e = d with its only fixed point."""
     space = plane(1.2, 0.8, 0.5)
     theory = OneStepDescent(1.2, 0.8, 0.5, LONG, 1.0)
 

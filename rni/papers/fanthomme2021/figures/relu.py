@@ -1,4 +1,4 @@
-"""Which trainings of a ReLU network generalise, and what training the vectors too changes."""
+"""Which trainings of a ReLU network generalise, and what training the vectors changes."""
 
 from typing import Any
 
@@ -31,16 +31,16 @@ CHANNELS_TRAINED = (1, 2, 3, 4)  # two of them in the quick profile, whose train
 
 
 def specification(profile: Profile, weights: str = "dense", seed: int = 0, **training: Any) -> Run:
-    """ReLU, one channel, decay 0.995, from W = 0."""
+    """Return a ReLU network of one channel with decay 0.995, trained from W = 0."""
     network = {"neurons": profile.neurons, "weights": weights}
     return training_run([0.995], network, seed=seed, **training)
 
 
 def by_duration(profile: Profile) -> dict[str, dict[int, Run]]:
-    """For each optimizer, the runs by duration; descent on two steps too.
+    """Return the runs by optimizer and duration.
 
-    Adam's steps have the same size in every weight, so that its rate goes with 1 / n and has to fall in the end; on
-    more than three steps of duration it may be larger, and needs fewer of its own.
+    All steps of Adam have the same size in every weight. Its rate is therefore proportional to 1 / n and has to fall to
+    0. For durations above three it may be larger, and fewer steps are needed.
     """
     patient = 2500 if profile.quick else 5000
     adam = {3: (0.1, patient), 4: (0.3, 1500), 10: (0.3, 1000)}  # n times the rate, and steps
@@ -64,9 +64,9 @@ def by_duration(profile: Profile) -> dict[str, dict[int, Run]]:
 
 
 def by_trained(profile: Profile) -> dict[str, list[list[Run]]]:
-    """The recurrent weights alone, with the decoders, and with all vectors: a row for each rate, a column for a seed.
+    """Return the runs by trained parameters: a row for each rate, a column for each seed.
 
-    Trained vectors grow, and with them the curvature: beyond four times the authors' rate descent may diverge.
+    Trained vectors grow, and the curvature with them. Beyond four times the authors' rate descent may diverge.
     """
     return {
         trained: [
@@ -90,7 +90,7 @@ def by_trained(profile: Profile) -> dict[str, list[list[Run]]]:
 
 
 def two_channels(profile: Profile) -> dict[str, Run]:
-    """Two channels on the batch loss, by start and optimizer."""
+    """Return networks of two channels, trained on batches, by start and optimizer."""
     n, steps = profile.neurons, 2500 if profile.quick else 3500
     others: dict[str, tuple[float, dict[str, Any]]] = {
         "null, Adam": (0.0, {"optimizer": "adam", "learning_rate": 0.1 / n, "schedule": "cosine", "steps": 2000}),
@@ -103,14 +103,14 @@ def two_channels(profile: Profile) -> dict[str, Run]:
 
 
 def of_channels(profile: Profile) -> list[Run]:
-    """Networks of 1 to 4 channels on the batch loss: those of Table 1 and Fig 7."""
+    """Return networks of 1 to 4 channels, trained on batches: those of Table 1 and Fig 7."""
     several = CHANNELS_TRAINED[:2] if profile.quick else CHANNELS_TRAINED
     return [networks(profile, "relu", "batch", channels, 1)[0] for channels in several]
 
 
 @torch.no_grad()
 def examine(net: Network) -> dict[str, float]:
-    """Error, current manifold, spectrum, selectivity and bulk of a network, on white noise of 200 steps."""
+    """Measure error, current manifold, spectrum, selectivity and bulk of a network, on white noise of 200 steps."""
     x = white_noise(16, 200, net.channels, torch.Generator().manual_seed(0)).to(net.dtype)
     left, values, right = svd(net.recurrent)
     count = net.channels
@@ -129,7 +129,7 @@ def examine(net: Network) -> dict[str, float]:
 
 
 def proxy_as_a_term(steps: int = 400) -> np.ndarray:
-    """Relative errors over 200 steps after a short training on batches, without and with the proxy as a term."""
+    """Return relative errors after a short training on batches, without and with the proxy as a term of the loss."""
     task, x = Integration([0.995]), white_noise(16, 200, 1, torch.Generator().manual_seed(0))
     batch, proxy, errors = BatchLoss(task, 3, batch=16), ReLUProxyLoss(task), []
     for weight in (0.0, 1.0):

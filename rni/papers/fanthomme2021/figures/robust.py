@@ -1,4 +1,4 @@
-"""What does not matter: initial weights, slope and threshold, loss and optimiser leave the representation as it is."""
+"""What leaves the representation unchanged: initial weights, slope and threshold, loss and optimizer."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ SAME = (
 
 
 def sigmoids(profile: Profile) -> dict[str, Run]:
-    """The sigmoid network of two channels, proxy loss, and what differs from it in one respect each."""
+    """Return the sigmoid network of two channels on the proxy, and networks that differ in one respect."""
     base = networks(profile, "sigmoid", "proxy", 2, seeds=1)[0]
 
     def sigmoid(slope: float = 50, threshold: Any = 0.1) -> Run:
@@ -46,7 +46,7 @@ def sigmoids(profile: Profile) -> dict[str, Run]:
 
 
 def relus(profile: Profile) -> dict[str, Run]:
-    """ReLU networks of two channels: proxy loss, batch loss, and batch loss with the authors' other optimiser."""
+    """Return ReLU networks of two channels: proxy loss, batch loss, and batch loss with Adam."""
     batch = networks(profile, "relu", "batch", 2, seeds=1)[0]
     adam = {"optimizer": "adam", "learning_rate": 3e-4, "steps": 1000, "network.weights": "dense"}
     return {
@@ -58,7 +58,7 @@ def relus(profile: Profile) -> dict[str, Run]:
 
 @torch.no_grad()
 def examine(net: Network) -> tuple[float, ...]:
-    """Relative error, gap behind the D-th singular value, r, how linear the currents are, mean mixing index."""
+    """Measure relative error, gap after the D-th singular value, r, linearity of the currents and mean mixing index."""
     x = bursts(32, 200, net.channels, torch.Generator().manual_seed(0))
     found = svd(net.recurrent, net.channels + 1)
     currents, y = net.currents(x.to(net.dtype)).flatten(0, 1).double(), net.task.targets(x.double()).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""How accurate sigmoid networks are: against the number of neurons, the length of the sequence and the decay."""
+"""The accuracy of sigmoid networks, against the number of neurons, the length of the sequence and the decay."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,19 +29,19 @@ TRAINED = (250, 500, 1000)  # neurons
 
 
 def sizes(profile: Profile) -> tuple[int, ...]:
-    """Neurons of the designs."""
+    """Return the numbers of neurons of the designs."""
     return (200, 300, 450) if profile.quick else (250, 500, 1000, 2000)
 
 
 def by_size(profile: Profile) -> list[list[Run]]:
-    """For each size several seeds of the authors' training, as in Table 1; none in the quick profile."""
+    """Return several seeds of the authors' training for each size, as in Table 1. The quick profile has none."""
     if profile.quick:
         return []
     return [by_the_authors(replace(profile, neurons=n), "sigmoid", "proxy", 1, few=2) for n in TRAINED]
 
 
 def by_decay(profile: Profile) -> list[list[Run]]:
-    """For each decay: the batch loss; the proxy for all integrals of inputs up to 1, and for the same range; ReLU."""
+    """Return, for each decay: batch loss; proxy for all integrals of inputs up to 1; proxy for a fixed range; ReLU."""
     adam = {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons, "schedule": "cosine", "points": 32}
     adam |= {"steps": 1000 if profile.quick else 2000}
     descent = {"learning_rate": 0.5 / 27, "batch": 32, "train": "recurrent+decoders"}
@@ -65,7 +65,7 @@ def by_decay(profile: Profile) -> list[list[Run]]:
 
 
 def capacity(net: Network) -> float:
-    r"""$\max_h d \cdot h = \sum_i \lfloor d_i \rfloor_+$ for activities between 0 and 1, about $\sqrt{n / 2\pi}$."""
+    r"""Return $\max_h d \cdot h = \sum_i \lfloor d_i \rfloor_+$ for activities up to 1, about $\sqrt{n / 2\pi}$."""
     return float(net.decoders.detach().clamp(min=0).sum())
 
 
@@ -219,7 +219,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def _power(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    """The exponent of the power law through values (sizes, seeds), with its standard error."""
+    """Return the exponent of the power law through values (sizes, seeds), and its standard error."""
     logarithms = np.repeat(np.log(sizes), values.shape[1]), np.log(values).ravel()
     (exponent, _), covariance = np.polyfit(*logarithms, 1, cov=True)
     return {"exponent": float(exponent), "its standard error": float(covariance[0, 0] ** 0.5)}

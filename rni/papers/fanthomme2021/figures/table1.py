@@ -1,4 +1,4 @@
-"""Table 1: how much of the current lies outside of the D-dimensional manifold."""
+"""Table 1: the part of the current outside of the D-dimensional manifold."""
 
 import math
 
@@ -126,7 +126,7 @@ FLATTER = (
 
 
 def theirs(profile: Profile) -> dict[Cell, list[Run]]:
-    """The networks of each cell by the authors' protocol; none in the quick profile, whose networks are smaller."""
+    """Return the networks of each cell by the authors' protocol. The quick profile, with smaller networks, has none."""
     return {
         cell: [] if profile.quick else by_the_authors(profile, *cell, seeds=_seeds(cell), few=FEW.get(cell, 1))
         for cell in PAPER
@@ -134,7 +134,7 @@ def theirs(profile: Profile) -> dict[Cell, list[Run]]:
 
 
 def _seeds(cell: Cell) -> int:
-    """The caption says eight; the authors' program reads four networks of each of the cells with D = 3 and 5."""
+    """Return the number of trainings: eight by the caption; the authors' program reads four for D = 3 and 5."""
     return 4 if cell[2] > 2 else 8
 
 
@@ -144,10 +144,10 @@ def ours(profile: Profile) -> dict[Cell, list[Run]]:
 
 @torch.no_grad()
 def examine(net: Network) -> tuple[float, float, float]:
-    r"""On structured sequences: r, the same of root mean squares, and the relative error of all channels' outputs.
+    r"""Return r, the same of root mean squares, and the relative error, on structured sequences.
 
-    r is $\langle|\nu^\perp|\rangle / \langle|\nu^\parallel|\rangle$. The authors' program calls
-    $(\langle|\nu^\perp|^2\rangle / \langle|\nu|^2\rangle)^{1/2}$ so.
+    r is $\langle|\nu^\perp|\rangle / \langle|\nu^\parallel|\rangle$. The authors' program computes
+    $(\langle|\nu^\perp|^2\rangle / \langle|\nu|^2\rangle)^{1/2}$ instead.
     """
     x = bursts(SEQUENCES, 200 if net.f.name == "relu" else 400, net.channels, torch.Generator().manual_seed(0))
     directions = svd(net.recurrent, net.channels).left.double()
@@ -169,10 +169,9 @@ def runs(profile: Profile) -> list[Run]:
 
 
 def measure(results: Results, profile: Profile) -> Measured:
-    """Ratios of mean norms and of root mean squares, errors, and the step of the network, by both protocols: each
-    (cells, seeds).
+    """Measure r of mean norms and of root mean squares, the errors, and the step of the network, by both protocols.
 
-    Not a number where a cell has fewer seeds than others.
+    Each array has the shape (cells, seeds). It is NaN where a cell has fewer seeds than others.
     """
     measured: Measured = {"null": np.array([null_ratio(profile.neurons, channels) for *_, channels in PAPER])}
     for name, protocol in (("authors_", theirs), ("", ours)):
@@ -280,7 +279,7 @@ def _cell_claim(cell: Cell, measured: dict[str, float] | None) -> Claim:
 
 
 def _settings(cell: Cell) -> str:
-    """What differs from the authors' protocol."""
+    """Return how our trainings of a cell differ from the authors' protocol."""
     _, loss, channels = cell
     parts = []
     if cell in SAMPLES:
@@ -301,24 +300,24 @@ def _settings(cell: Cell) -> str:
 
 
 def _limits(cell: Cell) -> tuple[float, float]:
-    """Two deviations around the paper's mean of r."""
+    """Return the paper's mean of r minus and plus two deviations."""
     mean, deviation = PAPER[cell]
     return (mean - 2 * deviation) / 100, (mean + 2 * deviation) / 100
 
 
 def _quotient(column: tuple[str, int]) -> float:
-    """Sigmoid over ReLU in the paper's table."""
+    """Return the r of sigmoids over the r of ReLU in the paper's table."""
     return PAPER["sigmoid", *column][0] / PAPER["relu", *column][0]
 
 
 def _range(column: tuple[str, int]) -> tuple[float, float]:
-    """Two deviations around the paper's quotient, by the propagation of relative errors."""
+    """Return the paper's quotient minus and plus two deviations, by the propagation of relative errors."""
     relative = math.hypot(*(PAPER[name, *column][1] / PAPER[name, *column][0] for name in ACTIVATIONS))
     return _quotient(column) * (1 - 2 * relative), _quotient(column) * (1 + 2 * relative)
 
 
 def _means(values: np.ndarray) -> dict[Cell, float]:
-    """Of the cells that have networks."""
+    """Return the mean of each cell that has networks."""
     trained = {cell: row[~np.isnan(row)] for cell, row in zip(PAPER, values, strict=True)}
     return {cell: float(row.mean()) for cell, row in trained.items() if len(row)}
 
@@ -336,7 +335,7 @@ def _name(cell: Cell) -> str:
 
 
 def table(measured: Measured) -> Table:
-    """100 r in the paper and by both protocols, with the errors."""
+    """Return the table of 100 r in the paper and by both protocols, with the errors."""
     places = {cell: k for k, cell in enumerate(PAPER)}
     rows = []
     for activation, name in ACTIVATIONS.items():
@@ -380,7 +379,7 @@ def draw(measured: Measured) -> Drawing:
 
 
 def _value(samples: np.ndarray, mean: str | None = None) -> str:
-    """Mean and deviation, or the mean in this way; a dash where no network was trained."""
+    """Return mean and deviation as text, or the mean in the given format; a dash where no network was trained."""
     samples = samples[~np.isnan(samples)]
     if not len(samples) or mean:
         return mean.format(samples.mean()) if len(samples) and mean else "–"
