@@ -6,8 +6,8 @@ import torch
 from violations import altered, failed
 
 from rni import run
-from rni.papers.fanthomme2021.figures import fig12, fig19
 from rni.papers import Profile, Results
+from rni.papers.fanthomme2021.figures import fig12, fig19
 from rni.runs.execution import Result
 
 TINY = Profile("tiny", neurons=100, quick=True)

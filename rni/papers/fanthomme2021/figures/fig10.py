@@ -17,10 +17,10 @@ from rni.tasks.inputs import white_noise
 TRAJECTORIES, DURATION = 32, 200
 MAPPED, SHOWN = 256, 5000  # trajectories and samples of panel A
 UNIFORM = 2**0.5 - 1  # mean of the mixing index over all directions of the plane
-ENOUGH = 8  # networks from which on their statistics are tested
+ENOUGH = 8  # the least number of networks for a test of their statistics
 NEEDED = f"{ENOUGH} networks (--profile paper)"
-NARROW = np.pi / 16  # half width of what counts as on the axes, and as between them
-CLEAR = 1.25  # density on the axes over density between them, from which on peaks are clear
+NARROW = np.pi / 16  # half width of the ranges of angles on the axes and between them
+CLEAR = 1.25  # the least density on the axes over that between them for clear peaks
 
 PEAKS = (
     f"mean over the networks of the density of angles on the axes over the density between them at least {CLEAR:g}, "

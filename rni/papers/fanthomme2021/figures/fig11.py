@@ -17,7 +17,7 @@ from rni.tasks.inputs import white_noise
 
 VARIANTS = ("independent", "same", "overlap", "disjoint", "encoders", "decoders")
 RELAXED = ("encoders", "decoders")
-DESCRIBED = ("same", "overlap", *RELAXED)  # by the paper; the authors tried disjoint supports too
+DESCRIBED = ("same", "overlap", *RELAXED)  # in the paper; the authors tried disjoint supports too
 TITLES = {
     "independent": "no restriction",
     "same": "one half a channel",
@@ -28,7 +28,7 @@ TITLES = {
 }
 THREE = (0.995, 0.995, 0.992)
 SEVERAL = tuple((activation, loss) for activation in ("relu", "sigmoid") for loss in ("batch", "proxy"))
-LEARNED = 1e-3  # of the silent loss
+LEARNED = 1e-3  # part of the loss of zero outputs
 PIXELS = 100
 
 

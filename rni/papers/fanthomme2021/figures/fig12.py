@@ -43,7 +43,7 @@ def specification(
     are judged, and fewer where only the modes are. At three times the authors' rate or more the first steps create a
     sign mode that stays too large.
     """
-    judged = channels == 2 and inhibitory in (None, 0.0, 0.25)  # by its accuracy too, which takes longest
+    judged = channels == 2 and inhibitory in (None, 0.0, 0.25)  # the accuracy needs the longest training
     steps = (1500 if judged else 500) * channels
     weights = "dense" if inhibitory is None else {"name": "dale", "inhibitory": inhibitory}
     network = {"neurons": profile.neurons, "weights": weights, "initial_radius": radius}

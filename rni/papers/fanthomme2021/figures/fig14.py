@@ -27,9 +27,9 @@ from rni.weights.vectors import overlapping
 DECAY, DURATION, NEURONS = 0.995, 3, 4000
 SMALL_OVERLAP = 0.1
 FAR = (1e-3, 1e-2, 0.1, 1.0, 10.0)  # scales in units of |e||d|: the range that is drawn
-NEAR = (0.5, 1.0, 2.0)  # those of whole descents
-RANDOM = 7  # descents from random starts for each
-LEVELS = (1e-6, 1e-9, 1e-12)  # of the first loss, between which times are measured
+NEAR = (0.5, 1.0, 2.0)  # scales of whole descents
+RANDOM = 7  # number of random starts for each scale
+LEVELS = (1e-6, 1e-9, 1e-12)  # parts of the first loss, between which times are measured
 
 
 class Setting(NamedTuple):
@@ -149,7 +149,7 @@ def measure(results: Results, profile: Profile) -> Measured:
         setting: [[fastest(space, s).condition_number for s in scales] for space in map(setting.drawn, range(seeds))]
         for setting in set(SETTINGS)
     }
-    relative = np.geomspace(0.2, 5, 17 if profile.quick else 49)  # the one in the middle is 1
+    relative = np.geomspace(0.2, 5, 17 if profile.quick else 49)  # the middle one is 1
     scan = [[fastest(setting.plane(), setting.unit * r) for r in relative] for setting in SETTINGS]
     cases = [
         (setting.plane(), setting.unit * relative[k], scan[i][k])

@@ -31,10 +31,10 @@ from rni.weights import random_matrix
 from rni.weights.vectors import overlapping
 
 DECAY, DURATION, OVERLAP, NEURONS, SEED_COUNT = 0.995, 3, 0.4, 1000, 8
-RADIUS = 0.1  # of the random starts
+RADIUS = 0.1  # spectral radius of the random starts
 OTHER_OVERLAPS, OTHER_DURATION = (0.1, 0.8), 5
-MANY = 200  # random starts, to see how many are slow:
-SLOW = 1e-8  # those that do not come to this part of the first loss in 10 000 steps; from W = 0 it is 1e-6
+MANY = 200  # random starts, to count the slow ones
+SLOW = 1e-8  # a slow descent does not reach this part of the first loss in 10 000 steps; from W = 0 it reaches 1e-6
 NOISE, NOISY_STEPS, QUIET_STEPS = 0.1, 1000, 10_000
 
 
@@ -45,7 +45,7 @@ def descend(spaces: list[Plane], start: np.ndarray, duration: int, steps: int) -
     return measuring.descend(spaces, start, DECAY, scales, duration=duration, learning_rate=rates, steps=steps)
 
 
-@cache  # by the identity of the plane's vectors: the same few planes, thousands of times
+@cache  # the same few planes are used thousands of times
 def learning_rate(space: Plane, duration: int) -> float:
     spectrum = hessian_spectrum(intersection(space, DECAY, 0.0), space, DECAY, space.overlap, duration)
     return 1 / spectrum[0].item()

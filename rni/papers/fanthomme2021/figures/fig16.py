@@ -79,7 +79,7 @@ def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
     )
     growth = []
     for factor in FACTORS:
-        moved = LowRank(*factors, tolerance=1e-13)  # what grows is small at first, and must not be compressed away
+        moved = LowRank(*factors, tolerance=1e-13)  # the growing part is small at first and must not be cut off
         moved.descend_(left, right, 1e-2)
         copy = net.changed(moved)
         try:

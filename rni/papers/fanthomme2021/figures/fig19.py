@@ -18,7 +18,7 @@ from rni.training import Adam
 from rni.training.transfer import Head, boundary_distance, context, fit_head
 
 DECAYS = (0.8, 0.75, 0.75)
-SEQUENCES = ((512, 40), (256, 40), (32, 400))  # of so many steps, to train the head and to test it twice
+SEQUENCES = ((512, 40), (256, 40), (32, 400))  # (sequences, steps): for training the head, and for two tests
 BINS = 10
 BATCH = 32  # sequences in each step of a head's descent
 SHORTER = (

@@ -31,9 +31,9 @@ from rni.theory.special_cases import OneStepDescent
 from rni.training.reduced import descend_together
 from rni.weights.vectors import independent
 
-LONG, SHORT = 0.995, 0.8  # decays: a memory of 200 steps and one of 5
+LONG, SHORT = 0.995, 0.8  # decays with time constants of 200 and 5 steps
 DURATIONS = (2, 3, 5)
-RADIUS = 0.1  # of the small random starts
+RADIUS = 0.1  # spectral radius of the small random starts
 STARTS = {
     "null, GD": (0.0, "sgd"),
     "small, GD": (RADIUS, "sgd"),
@@ -41,11 +41,11 @@ STARTS = {
     "small, Adam": (RADIUS, "adam"),
 }
 RADII = (0.01, 0.03, RADIUS)
-CORRELATION = (1.0, 0.5, 0.25)  # of inputs a step and two apart
+CORRELATION = (1.0, 0.5, 0.25)  # of inputs 0, 1 and 2 steps apart
 CHANNEL_DECAYS = ((0.9, 0.8), (0.9, 0.8, 0.7))
 NEAR_ONE, LONG_TRAINING = (0.8, 0.9, 0.99, 1.0), 50  # decays and duration of descents that may diverge
 TEST_STEPS = 500
-SIZES = (250, 500, 1000, 2000, 4000)  # of networks with a bulk
+SIZES = (250, 500, 1000, 2000, 4000)  # neurons of the networks with a bulk
 
 
 def single(profile: Profile, start: str, decay: float, duration: int) -> Run:
@@ -119,9 +119,10 @@ def moved(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     return np.sort(ways[linear_sum_assignment(ways)])[::-1]
 
 
-def change_of_bulk(before: np.ndarray, after: np.ndarray) -> float:
+def change_of_bulk(before: Network, after: Network) -> float:
     """Return the norm of the change of W without its leading mode, relative to the initial W."""
-    return float(np.sqrt(np.square(np.linalg.svd(after - before, compute_uv=False)[1:]).sum()) / np.linalg.norm(before))
+    w, trained = (net.recurrent.matrix().detach().numpy() for net in (before, after))
+    return float(np.linalg.norm(np.linalg.svd(trained - w, compute_uv=False)[1:]) / np.linalg.norm(w))
 
 
 def close_to_one() -> dict[str, np.ndarray]:
@@ -289,37 +290,34 @@ def measure(results: Results, profile: Profile) -> Measured:
         [long_error(results[single(profile, start, SHORT, duration)].network) for duration in DURATIONS]
         for start in starts[1:]
     ]
-    before = {start: eigenvalues(single(profile, start, SHORT, 3).build()) for start in ("small, GD", "small, Adam")}
-    after = {start: eigenvalues(results[single(profile, start, SHORT, 3)].network) for start in before}
-    ways = {start: moved(before[start], after[start]) for start in before}
-    matrices = {
-        start: [w.recurrent.matrix().detach().numpy() for w in (s.build(), results[s].network)]
-        for start in before
-        for s in [single(profile, start, SHORT, 3)]
-    }
-    by_radius = [results[descent(profile, LONG, 3, radius)].network for radius in RADII]
+    small = [single(profile, start, SHORT, 3) for start in ("small, GD", "small, Adam")]
+    untrained, small_trained = [run.build() for run in small], [results[run].network for run in small]
+    before, after = [eigenvalues(net) for net in untrained], [eigenvalues(net) for net in small_trained]
+    ways = [moved(*pair) for pair in zip(before, after, strict=True)]
+    bulk_change = [change_of_bulk(*pair) for pair in zip(untrained, small_trained, strict=True)]
+    by_radius = [results[descent(profile, LONG, 3, radius)] for radius in RADII]
     multiplexing = [results[several(profile, decays)].network for decays in CHANNEL_DECAYS]
     channels = [examine_channels(net) for net in multiplexing]
     spreads = np.array([perturbations(n, 256, 4, 0.5) for n in SIZES])
-    trained = exact[1].recurrent
+    leading = svd(exact[1].recurrent).values
     return {
         "durations": np.array(DURATIONS),
         "null_errors": np.array([long_error(net) for net in exact]),
         "start_errors": np.array(errors),
-        "radius_errors": np.array([long_error(net) for net in by_radius]),
-        "radius_misses": np.array([np.abs(eigenvalues(net) - LONG).min() for net in by_radius]),
-        "radius_losses": np.array([results[descent(profile, LONG, 3, radius)].losses[-1] for radius in RADII]),
+        "radius_errors": np.array([long_error(result.network) for result in by_radius]),
+        "radius_misses": np.array([np.abs(eigenvalues(result.network) - LONG).min() for result in by_radius]),
+        "radius_losses": np.array([result.losses[-1] for result in by_radius]),
         "adam_long_error": long_error(results[single(profile, "null, Adam", LONG, 3)].network),
         "correlated_error": long_error(results[on_correlated_inputs(profile)].network),
-        "bulk_change": np.array([change_of_bulk(*matrices[start]) for start in matrices]),
+        "bulk_change": np.array(bulk_change),
         **close_to_one(),
-        "singular_ratio": float((svd(trained).values[1] / svd(trained).values[0]).item()),
+        "singular_ratio": float(leading[1] / leading[0]),
         "eigenvalue_error": float(np.abs(eigenvalues(exact[1]) - LONG).min()),
-        "before": np.stack([np.real(before["small, GD"]), np.imag(before["small, GD"])]),
-        "after": np.stack([np.real(after["small, GD"]), np.imag(after["small, GD"])]),
-        "outlier_error": np.array([np.abs(after[start] - SHORT).min() for start in before]),
-        "outliers": np.array([(ways[start] > RADIUS / 2).sum() for start in before]),
-        "bulk_radius": np.array([np.sort(np.abs(after[start]))[-2] / RADIUS for start in before]),
+        "before": np.stack([np.real(before[0]), np.imag(before[0])]),
+        "after": np.stack([np.real(after[0]), np.imag(after[0])]),
+        "outlier_error": np.array([np.abs(values - SHORT).min() for values in after]),
+        "outliers": np.array([(way > RADIUS / 2).sum() for way in ways]),
+        "bulk_radius": np.array([np.sort(np.abs(values))[-2] / RADIUS for values in after]),
         "singular_values": leading_values([exact[1], *multiplexing]),
         **stack(channels, "channels_"),
         "neurons": np.array(SIZES),

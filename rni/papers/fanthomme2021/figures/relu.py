@@ -22,12 +22,12 @@ from rni.weights.vectors import independent
 
 DURATIONS = (2, 3, 4, 10)
 OPTIMIZERS = ("sgd", "adam")
-LEVELS = (0.1, 1e-2, 1e-3, 1e-4)  # of the silent loss, to which steps are counted
+LEVELS = (0.1, 1e-2, 1e-3, 1e-4)  # parts of the loss of zero outputs, up to which steps are counted
 TRAINED = ("recurrent", "recurrent+decoders", "all")
-RATES = (2, 3, 1)  # in units of the authors'; the first two in the quick profile
+RATES = (2, 3, 1)  # learning rates over the authors'; the quick profile has the first two
 TWO = (0.995, 0.993)
 RADIUS = 0.1
-CHANNELS_TRAINED = (1, 2, 3, 4)  # two of them in the quick profile, whose trainings are short for more
+CHANNELS_TRAINED = (1, 2, 3, 4)  # the quick profile has the first two, because more channels need longer trainings
 
 
 def specification(profile: Profile, weights: str = "dense", seed: int = 0, **training: Any) -> Run:
@@ -45,22 +45,13 @@ def by_duration(profile: Profile) -> dict[str, dict[int, Run]]:
     patient = 2500 if profile.quick else 5000
     adam = {3: (0.1, patient), 4: (0.3, 1500), 10: (0.3, 1000)}  # n times the rate, and steps
     batch = {t: 32 if t < 10 else 16 for t in DURATIONS}
-    descent = {
-        t: specification(profile, factored(profile), duration=t, batch=batch[t], steps=patient) for t in DURATIONS
-    }
-    by_adam = {
-        t: specification(
-            profile,
-            duration=t,
-            batch=batch[t],
-            steps=steps,
-            optimizer="adam",
-            learning_rate=rate / profile.neurons,
-            schedule="cosine",
-        )
-        for t, (rate, steps) in adam.items()
-    }
-    return {"sgd": descent, "adam": by_adam}
+    by_descent, by_adam = {}, {}
+    for t in DURATIONS:
+        by_descent[t] = specification(profile, factored(profile), duration=t, batch=batch[t], steps=patient)
+    for t, (rate, steps) in adam.items():
+        training = {"optimizer": "adam", "learning_rate": rate / profile.neurons, "schedule": "cosine", "steps": steps}
+        by_adam[t] = specification(profile, duration=t, batch=batch[t], **training)
+    return {"sgd": by_descent, "adam": by_adam}
 
 
 def by_trained(profile: Profile) -> dict[str, list[list[Run]]]:
@@ -68,25 +59,14 @@ def by_trained(profile: Profile) -> dict[str, list[list[Run]]]:
 
     Trained vectors grow, and the curvature with them. Beyond four times the authors' rate descent may diverge.
     """
-    return {
-        trained: [
-            [
-                specification(
-                    profile,
-                    factored(profile),
-                    seed=seed,
-                    train=trained,
-                    learning_rate=0.5 * factor / 27,
-                    schedule="warmup",
-                    batch=16,
-                    steps=1000,
-                )
-                for seed in range(1 if profile.quick else 3)
-            ]
-            for factor in (RATES[:2] if profile.quick else RATES)
-        ]
-        for trained in TRAINED
-    }
+    seeds = range(1 if profile.quick else 3)
+    rates = [0.5 * factor / 27 for factor in (RATES[:2] if profile.quick else RATES)]
+
+    def run(trained: str, rate: float, seed: int) -> Run:
+        training = {"train": trained, "learning_rate": rate, "schedule": "warmup", "batch": 16, "steps": 1000}
+        return specification(profile, factored(profile), seed, **training)
+
+    return {trained: [[run(trained, rate, seed) for seed in seeds] for rate in rates] for trained in TRAINED}
 
 
 def two_channels(profile: Profile) -> dict[str, Run]:

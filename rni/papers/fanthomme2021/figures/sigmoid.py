@@ -20,7 +20,7 @@ from rni.tasks.integration import Integration
 
 DURATIONS = (50, 100, 200, 500, 1000, 2000)
 DECAYS = (0.7, 0.8, 0.9, 0.95, 0.99)
-RANGE = 5.0  # of z where it does not grow with the decay: that of decay 0.8
+RANGE = 5.0  # range of z, the same for all decays: that of decay 0.8
 SIZE = (
     "four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31 ± "
     "0.11, with a factor of 1.7 or so between the best and the worst of each size."
@@ -143,7 +143,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"The error of designed sigmoid networks falls as $n^{-1/2}$.",
             criterion=f"fitted exponent over n = {sizes[0]} to {sizes[-1]} within 0.15 of -1/2, over all draws",
             expected="-1/2",
-            # an exponent that is less certain than the criterion's margin decides nothing
+            # the criterion's margin is 0.15: a less certain exponent would decide nothing
             measured=law | {"largest error": designs.max()} if law["its standard error"] <= 0.15 else None,
             needs="an exponent known to within 0.15: designs of 250 to 2000 neurons (--profile paper)",
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15,

@@ -32,7 +32,7 @@ PAPER: dict[Cell, tuple[float, float]] = {
 }
 ACTIVATIONS = {"relu": "ReLU", "sigmoid": "sigmoid"}
 COLUMNS = [(loss, channels) for activation, loss, channels in PAPER if activation == "relu"]
-# trainings by the authors' protocol in the paper profile: one where it takes minutes
+# trainings by the authors' protocol in the paper profile; the other cells, which take minutes, have one
 FEW: dict[Cell, int] = {("relu", "batch", 1): 2, ("relu", "proxy", 1): 2, ("sigmoid", "proxy", 1): 2}
 SEQUENCES = 128
 
@@ -42,7 +42,7 @@ THEIRS = (
     "with D = 1); decoders trained for sigmoids, which are (5, 0) on the proxy for D = 3 and 5; the network of the "
     "lowest loss"
 )
-# sequences or points a step, ours and the authors'; none for the exact proxy of two points
+# sequences or points per step, ours and the authors'; the exact proxy of two points has none
 SAMPLES: dict[Cell, tuple[int, int]] = {
     ("relu", "batch", 1): (32, 4096),
     ("relu", "batch", 2): (128, 1024),
