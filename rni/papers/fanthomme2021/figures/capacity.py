@@ -257,8 +257,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="by the power law, at an error of 10 %, at most half of the exact capacity, on the proxy and on "
             "batches, for 100 to 4000 neurons; the exponent of D above 1, that of n below 0, both by three standard "
             "errors, where the error is below 1",
-            revised="first for the proxy and up to 1000 neurons only, and of the channels that were tried, eight at "
-            "most, of which 1000 neurons and more hold all; the bars are the same",
+            revised="The first criterion was for the proxy and up to 1000 neurons only, and it counted the channels "
+            "among the up to eight that were tried, all of which 1000 neurons hold. The limits are the same.",
             expected="fewer",
             measured=held_at_a_tenth | laws or None,
             needs="100 to 4000 neurons (--profile paper)",
@@ -277,7 +277,8 @@ def claims(measured: Measured) -> list[Claim]:
             "integral: bounded neurons that serve one channel each give no more.",
             criterion="the most channels within 1 % are within a factor of 2 of that, at 300, 1000 and 4000 neurons, "
             f"over {DURATION} steps, decays 0.8",
-            revised="written when 300 and 1000 neurons had been seen at decays 0.8 to 0.75: one and three channels",
+            revised="The criterion was written after 300 and 1000 neurons had been measured at decays 0.8 to 0.75: one "
+            "and three channels.",
             expected="; ".join(f"n = {n:.0f}: {sigmoid_channels(n):.2g}" for n in measured["smooth"][:, 0]),
             measured={f"n = {n:.0f}": within for n, _, within in measured["smooth"]},
             holds=lambda m: all(

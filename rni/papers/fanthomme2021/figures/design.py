@@ -102,7 +102,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="alike",
             measured=moved if large else None,
             holds=lambda m: m["designed"] <= 1.5 * m["trained"],
-            revised="it compared the errors that noise adds, which hang on those that are there already",
+            revised="The first criterion compared the increase of the errors by noise, which depends on the errors "
+            "without noise.",
         ),
     ]
 

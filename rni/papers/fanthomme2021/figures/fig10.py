@@ -155,7 +155,8 @@ def claims(measured: Measured) -> list[Claim]:
                 and abs(m["axes over between"] - 1) <= 3 * m["standard error"]
             ),
             settings="8 networks (16 in the full profile), by our protocol of Table 1",
-            revised="Rayleigh's test over the neurons of all networks, as if they were independent.",
+            revised="The first criterion was Rayleigh's test over the neurons of all networks, as if they were "
+            "independent.",
         ),
         Claim(
             id="fig10.sigmoid-peaks",
@@ -182,8 +183,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=_clear,
             settings="64 points, evenly spread, instead of 4096 independent ones; 8 networks (16 in the full profile)",
             revised=HARMONIC + " It was tested on networks with fixed decoders, then on 16 (0.833 ± 0.031).",
-            because="an erratum (sum_over_neurons): the trainings of the figure have the mean over neurons, with "
-            "which the peaks are there (fig10.sigmoid-peaks).",
+            because="Erratum sum_over_neurons: the trainings of the figure average over neurons, and then the peaks "
+            "are there (fig10.sigmoid-peaks).",
         ),
         Claim(
             id="fig10.mixed",
@@ -197,7 +198,7 @@ def claims(measured: Measured) -> list[Claim]:
             | {f"pure, {name}": pure(s) / even[s.shape[1]][1] for name, s in kinds.items()},
             holds=lambda m: all(m[name] >= 0.5 and m[f"pure, {name}"] <= 2 for name in kinds),
             settings="our protocol of Table 1 and Fig 7, but for sigmoids on the proxy",
-            revised="the mean alone, which leaves room for many neurons of one integral.",
+            revised="The first criterion was the mean alone, which allows many neurons of one integral.",
         ),
     ]
 

@@ -143,7 +143,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="block-diagonal",
             measured={"outside": measured["three_outside"], "mixing": measured["three_pure"]},
             holds=lambda m: m["outside"] < 0.01 and m["mixing"] < measured["three_even"] / 10,
-            settings="no figure of the paper's; as for two channels",
+            settings="not a figure of the paper; as for two channels",
         ),
         Claim(
             id="fig11.mixed-for-three",
@@ -190,9 +190,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="mixed selectivity reappears",
             measured={v: mixed(measured, v) for v in (*RELAXED, "same", "independent")},
             holds=lambda m: min(m[v] for v in RELAXED) >= UNIFORM / 2,
-            revised=f"it was {UNIFORM / 10:.3f}, a bar of its own, and only the decoders' half was tried",
-            because="with the decoders alone on their halves indices are half of those of unrestricted networks, "
-            "right at the bar; with the encoders alone all of it comes back.",
+            revised=f"The first limit was {UNIFORM / 10:.3f}, and only the decoders' half was tried.",
+            because="With only the decoders on their halves, the indices are half of those of unrestricted networks, "
+            "right at the limit. With only the encoders, they are as large.",
         ),
         trained_claim(
             id="fig11.performance",
@@ -204,10 +204,10 @@ def claims(measured: Measured) -> list[Claim]:
             expected="no significant difference",
             measured=errors if measured["full_length"] else None,
             needs="5000 training steps (--profile paper)",
-            revised="it was judged after 2000 steps, when the loss still falls",
+            revised="The claim was first judged after 2000 steps, when the loss still falls.",
             holds=lambda m: all(0.5 <= m[v] / m["independent"] <= 2 for v in DESCRIBED),
-            because="supports that channels share with nobody leave half of the error of unrestricted networks, or "
-            "a little less: they fail by being better.",
+            because="Networks whose channels share no neurons have half of the error of unrestricted networks, or a "
+            "little less: they fail because they are better.",
         ),
         trained_claim(
             id="fig11.learning",

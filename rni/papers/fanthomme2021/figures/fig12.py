@@ -203,8 +203,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="D + 1",
             measured=_counts(measured, "outliers"),
             holds=lambda m: m == expected,
-            because="cutting signs off a matrix of rank D leaves D (D + 1) / 2 - 1 weaker modes behind the D + 1, "
-            "so that the gap is behind those: see fig12.rectified.",
+            because="Setting the entries of the wrong sign of a matrix of rank D to 0 leaves D (D + 1) / 2 - 1 weaker "
+            "modes after the D + 1, and the gap comes after those: see fig12.rectified.",
         ),
         any_claim(
             id="fig12.left-vector",
@@ -238,8 +238,9 @@ def claims(measured: Measured) -> list[Claim]:
                 "over the projection": measured["overlap"].max(),
             },
             holds=lambda m: m["largest overlap"] <= random and m["over the projection"] <= tenth,
-            revised="below a third of the projection, a bar far above what is reached; then below a tenth of it, which "
-            "networks of 100 neurons did not meet; then the overlap alone, which any random decoder meets.",
+            revised="The first criterion was a third of the projection, far above the measured values. The second was "
+            "a tenth of it, which networks of 100 neurons did not meet. The third was the overlap alone, which any "
+            "random decoder meets.",
         ),
         main_claim(
             id="fig12.following-signs",
@@ -250,8 +251,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="random",
             measured={"lowest": following.min(), "highest": following.max()},
             holds=lambda m: m["lowest"] >= 0.5 - chance and m["highest"] <= 0.5 + chance,
-            revised=r"within $2 / \sqrt n$ of one half, as for coin tosses: cutting signs off ties the components "
-            "together.",
+            revised=r"The first criterion was within $2 / \sqrt n$ of one half, as for coin tosses. But removing signs "
+            "makes the components depend on each other.",
         ),
         any_claim(
             id="fig12.law",
@@ -284,7 +285,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="approximately equal",
             measured=measured["share"].min(),
             holds=lambda share: share >= 0.8,
-            revised="the bar was set knowing that theory gives 0.905",
+            revised="The limit was chosen knowing that theory gives 0.905.",
         ),
         main_claim(
             id="fig12.truncated",
@@ -299,8 +300,8 @@ def claims(measured: Measured) -> list[Claim]:
                 "worst error of W": measured["error"].max(),
             },
             holds=lambda m: m["worst error of the cut"] < 0.2,
-            revised="the best network's error stood for every network's.",
-            because="the weaker modes that the cut signs leave are needed: see fig12.rectified.",
+            revised="The first criterion judged the error of the best network only.",
+            because="The weaker modes that are left by removing signs are needed: see fig12.rectified.",
         ),
         main_claim(
             id="fig12.small-start",

@@ -212,7 +212,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="best scale about |e||d|",
             measured=preferred(~small),
             holds=lambda m: m["largest time at |e||d| / least time"] <= 2,
-            because="at s = d.e, here close to |e||d|, convergence is algebraic: the best scale lies away from it.",
+            because="At s = d.e, which is here close to |e||d|, convergence is algebraic. The best scale lies away "
+            "from it.",
         ),
         claim(
             id="fig14.depends-on-scale",
@@ -235,8 +236,8 @@ def claims(measured: Measured) -> list[Claim]:
                 "largest at |e||d|": at_unit.max(),
             },
             holds=lambda m: m["smallest"] >= 0.1 and m["largest"] <= 10,
-            revised="it was judged at s = |e||d| alone; the paper says it for each scale of the figure",
-            because="an erratum (order_one): it holds near s = |e||d|, and one of them is far from 1 at other scales.",
+            revised="The claim was first judged at s = |e||d| alone. The paper makes it for each scale of the figure.",
+            because="Erratum order_one: it holds near s = |e||d|, and one of the two is far from 1 at other scales.",
         ),
         Claim(
             id="fig14.exponential",

@@ -239,8 +239,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=approach.mean(),
             holds=lambda slope: abs(slope + 1) < 0.1,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
-            because=r"an erratum (slow_direction): the loss falls as $\tau^{-2}$, as printed, but is of fourth order "
-            r"in the distance, which falls as $\tau^{-1/2}$.",
+            because=r"Erratum slow_direction: the loss falls as $\tau^{-2}$, as printed, but it is of fourth order in "
+            r"the distance, which falls as $\tau^{-1/2}$.",
         ),
         claim(
             id="fig15.null-start-is-slow",
@@ -268,7 +268,7 @@ def claims(measured: Measured) -> list[Claim]:
                 / np.nanmin(measured_times, initial=np.inf),
             },
             holds=lambda m: m["fraction"] >= 0.75 and m["longest time / shortest"] >= 2,
-            revised="the spread was that of predicted times, of starts that did not converge too",
+            revised="The spread was first that of predicted times, which included starts that did not converge.",
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
         claim(
@@ -309,8 +309,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="exponential",
             measured=(measured["noisy_losses"] < 1e-6 * measured["quiet_loss"]).mean(),
             holds=lambda part: part >= 0.75,
-            revised="the size of the noise is ours and was 0.05 first, with which 12 of 16 descents, just three "
-            "quarters, did; with 0.1 it was 15",
+            revised="We chose the size of the noise. It was 0.05 first, with which 12 of 16 descents converged, just "
+            "three quarters. With 0.1 it was 15.",
         ),
         Claim(
             id="fig15.batch-noise",

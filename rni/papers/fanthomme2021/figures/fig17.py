@@ -158,7 +158,7 @@ def claims(measured: Measured) -> list[Claim]:
                 "near it": farthest(predicted[near], 1.0),
             },
             holds=lambda m: abs(m["far from s = 1"] - 1) <= 0.05 and abs(m["near it"] - 1) <= 0.25,
-            revised="s = 0.5, 1 and 2 were not judged",
+            revised="The scales 0.5, 1 and 2 were not judged at first.",
         ),
         trained_claim(
             id="fig17.turn",
@@ -177,7 +177,7 @@ def claims(measured: Measured) -> list[Claim]:
                 and m["least r.e for s > 1"] > 0.9
                 and m["least growth of r.e up to s = 1"] > 0
             ),
-            revised="only the two ends were judged, r.e > 0.95 at the largest scale.",
+            revised="The first criterion judged only the two ends, with r.e > 0.95 at the largest scale.",
         ),
         trained_claim(
             id="fig17.no-error-bars",
@@ -189,8 +189,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=spread if measured["sigma"].shape[1] > 1 else None,
             needs="two networks of each scale",
             holds=lambda m: max(m.values()) < line,
-            because="encoder and decoder are drawn anew for each network and overlap by $n^{-1/2}$, 0.03 at 1000 "
-            "neurons, which the overlaps of their singular vectors take over.",
+            because="Encoder and decoder are drawn anew for each network. Their overlap is of order $n^{-1/2}$, 0.03 "
+            "at 1000 neurons, and the overlaps of the singular vectors vary as much.",
         ),
     ]
 

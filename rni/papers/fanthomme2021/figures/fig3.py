@@ -157,7 +157,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="around 5 %",
             measured=(measured["batch_populations"] >= 2).mean(),
             holds=lambda part: 0.025 <= part <= 0.075,
-            revised="it was below 10 %; the paper says around 5 %",
+            revised="The first criterion was below 10 %. The paper says around 5 %.",
         ),
         trained_claim(
             id="fig3.balance",
@@ -178,7 +178,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured=in_shared if shared.any() else None,
             needs="a network that has shared neurons; these have none",
             holds=lambda m: m["largest coefficient / mean"] < 1 and m["largest part of the output"] < 0.01,
-            revised="it was less than 1 % of the squared coefficients, which holds where there are no shared neurons",
+            revised="The first criterion was less than 1 % of the squared coefficients, which holds if there are no "
+            "shared neurons.",
         ),
         trained_claim(
             id="fig3.readout",
@@ -197,7 +198,7 @@ def claims(measured: Measured) -> list[Claim]:
             where="Section 4.1, last sentence on populations",
             statement="The proxy loss allows for perfect integrators without any shared or null neurons.",
             criterion="no network has shared neurons, and at least one has neither shared nor null ones (a coefficient "
-            "of 1e-6 told from none) and integrates with less than 1 % of error over 200 steps. Descent can trap a "
+            "below 1e-6 counts as none) and integrates with less than 1 % of error over 200 steps. Descent can trap a "
             "neuron where its current vanishes, at the kink of the activation",
             expected="none",
             measured={
@@ -206,7 +207,8 @@ def claims(measured: Measured) -> list[Claim]:
                 "networks without any": free.mean(),
             },
             holds=lambda m: m["shared neurons"] == 0 and m["networks without any"] > 0,
-            revised="null neurons were counted over all networks; the paper says that the loss allows for none",
+            revised="The first criterion counted null neurons over all networks. The paper says that the loss allows "
+            "for none.",
         ),
         trained_claim(
             id="fig3.inhibition",
@@ -225,8 +227,8 @@ def claims(measured: Measured) -> list[Claim]:
                 m["largest mean weight between"] < 0 < m["least mean weight within"]
                 and m["least part of neurons inhibited"] >= 0.95
             ),
-            revised="the currents alone, which are negative in neurons that are silent at that sign, whatever sends "
-            "them.",
+            revised="The first criterion was the currents alone. These are negative in neurons that are silent at that "
+            "sign, whichever population sends them.",
         ),
         trained_claim(
             id="fig3.no-switch-without-input",

@@ -139,8 +139,8 @@ def claims(measured: Measured) -> list[Claim]:
             ),
             settings="batches of 16 quasi-random sequences, a learning rate that falls from twice the authors' to 0; "
             "after 5000 steps W still has two large singular values and the loss is 0.3 % of a silent network's",
-            because="descent on ten steps ends elsewhere: four times as many steps, 20 000, leave the second "
-            "singular value at a third of the first. The authors' script has three steps.",
+            because="Descent on ten steps finds other networks: after 20 000 steps, four times as many, the second "
+            "singular value is a third of the first. The authors' script has three steps.",
         ),
         trained_claim(
             id="fig5.batch-minima",
@@ -150,8 +150,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="0",
             measured=measured["proxy_loss"].max(),
             holds=lambda part: part < 0.1,
-            revised="it was 1 %; 3 to 5 % is measured, at the authors' learning rate too, and correlations of 0.98 in "
-            "Fig 5, which the paper calls a very good agreement, leave 4 %",
+            revised="The first limit was 1 %. The measured values are 3 to 5 %, at the authors' learning rate too. "
+            "Correlations of 0.98 in Fig 5, which the paper calls a very good agreement, correspond to 4 %.",
         ),
         Claim(
             id="fig5.proxy-relations",
@@ -183,7 +183,9 @@ def claims(measured: Measured) -> list[Claim]:
     ]
 
 
-REVISED = "the slope of each network was to be within 2 %; it scatters by some percent between trainings, the mean less"
+REVISED = (
+    "The first criterion was for each network, but slopes differ by some percent between trainings, the mean by less."
+)
 
 
 def draw(measured: Measured) -> Drawing:

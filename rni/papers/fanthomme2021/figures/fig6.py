@@ -168,7 +168,7 @@ def claims(measured: Measured) -> list[Claim]:
             expected="neuron-specific",
             measured={loss: measured[f"{loss}_thresholds"].max() for loss in LOSSES},
             holds=lambda m: all(0 < part <= 0.6 for part in m.values()),
-            revised="no more than 90 %, far above what is reached.",
+            revised="The first limit was 90 %, far above the measured values.",
         ),
         Claim(
             id="fig6.finite-set",

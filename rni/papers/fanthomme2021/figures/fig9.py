@@ -65,7 +65,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="excellent match",
             measured={f"channel {c + 1}": error for c, error in enumerate(shown)},
             holds=lambda m: all(error <= limit for error in m.values()),
-            revised="the limit did not grow for fewer neurons, before those of the quick profile were judged.",
+            revised="The first limit did not depend on the number of neurons. It was changed before the networks of "
+            "the quick profile were judged.",
         ),
         trained_claim(
             id="fig9.batch-less-accurate",

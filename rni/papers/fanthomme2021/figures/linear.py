@@ -390,8 +390,8 @@ def duration_claims(measured: Measured) -> Iterator[Claim]:
         | {f"error, radius {r:g}": e for r, e in zip(RADII, measured["radius_errors"], strict=True)}
         | {"error, null, Adam": measured["adam_long_error"]},
         holds=lambda m: abs(m["exponent"] - 2) < 0.2 and m["largest loss"] < 1e-12,
-        revised="it was that errors at decay 0.995 are below 5 % for T = 3 from a radius of 0.1, as the paper's words "
-        "have it: see the errata",
+        revised="The first criterion was an error below 5 % at decay 0.995 for T = 3 from a radius of 0.1, as the "
+        "paper says: see the errata.",
     )
     yield Claim(
         id="linear.correlated-inputs",
@@ -500,9 +500,9 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
         measured=worst("singular_conditions"),
         holds=lambda residual: residual < 1e-3,
         settings=SETTINGS,
-        revised="it was judged for eigenmodes, for which it holds",
-        because="an erratum (eigenmodes): they hold for the eigenmodes of W, see linear.channel-modes, and for "
-        "singular vectors only where those are the same.",
+        revised="The claim was first judged for eigenmodes, for which it holds.",
+        because="Erratum eigenmodes: the conditions hold for the eigenmodes of W, see linear.channel-modes, and for "
+        "singular vectors only if these are the same.",
     )
     yield claim(
         id="linear.channel-modes",
@@ -534,8 +534,8 @@ def channel_claims(measured: Measured) -> Iterator[Claim]:
             "neurons": measured["capacity_neurons"],
         },
         holds=lambda m: m["generic vectors"] == m["neurons"],
-        because=r"an erratum (multiplexing_capacity): $\mathrm{rank}(D^\dagger E - S) \le n - D$ is needed too, so "
-        r"that generic vectors leave room for n / 2 channels.",
+        because=r"Erratum multiplexing_capacity: $\mathrm{rank}(D^\dagger E - S) \le n - D$ is needed too, so generic "
+        "vectors allow n / 2 channels.",
     )
 
 

@@ -119,9 +119,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="not critical to the results",
             measured=like_base(*SHAPES),
             **alike,
-            because="where more neurons respond the two leading values are smaller (by three at threshold 0.05), "
-            "and the bulk of small ones that the steps of Adam leave is as large as before. The currents "
-            "stay linear in the integrals and the error as small.",
+            because="Where more neurons respond, the two leading values are smaller (by a factor of three at threshold "
+            "0.05), and the bulk of small values that the steps of Adam leave is as large as before. The currents stay "
+            "linear in the integrals and the error as small.",
         ),
         Claim(
             id="robust.thresholds",
@@ -131,9 +131,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="could be also considered",
             measured=like_base(SPREAD),
             **alike,
-            because="where more neurons respond the two leading values are smaller (by half), and the bulk of small "
-            "ones that the steps of Adam leave is as large as before. The currents stay linear in the "
-            "integrals and the error as small.",
+            because="Where more neurons respond, the two leading values are smaller (by half), and the bulk of small "
+            "values that the steps of Adam leave is as large as before. The currents stay linear in the integrals and "
+            "the error as small.",
         ),
         Claim(
             id="robust.batch-and-proxy",

@@ -22,7 +22,7 @@ DURATIONS = (50, 100, 200, 500, 1000, 2000)
 DECAYS = (0.7, 0.8, 0.9, 0.95, 0.99)
 RANGE = 5.0  # range of z, the same for all decays: that of decay 0.8
 SIZE = (
-    "four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31 ± "
+    "Four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31 ± "
     "0.11, with a factor of 1.7 or so between the best and the worst of each size."
 )
 TRAINED = (250, 500, 1000)  # neurons
@@ -131,9 +131,10 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15 >= m["its standard error"],
             settings="64 points in pairs, evenly spread, instead of 4096; 250 to 1000 neurons instead of 256 to 4096; "
             "two trainings of each size, eight in the full profile",
-            revised="networks with slope and threshold in proportion to the size of the currents, then of a rate that "
-            "falls to 0 and the weight 1 of the current term, whose training had to be at its end: with n² weights for "
-            "n conditions a point there is no such end, and twice the steps took a fifth to a third off the error.",
+            revised="The first networks had slope and threshold in proportion to the size of the currents. The next "
+            "were trained with a rate that falls to 0 and the weight 1 of the current term, until convergence. But "
+            "with n² weights for n conditions per point there is no convergence: twice the steps reduced the error by "
+            "a fifth to a third.",
             because=SIZE,
         ),
         Claim(
@@ -147,10 +148,10 @@ def claims(measured: Measured) -> list[Claim]:
             measured=law | {"largest error": designs.max()} if law["its standard error"] <= 0.15 else None,
             needs="an exponent known to within 0.15: designs of 250 to 2000 neurons (--profile paper)",
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15,
-            revised="part of the claim on trained networks, up to 1000 neurons, where it held by what 250 neurons "
-            "reach.",
-            because="designs err by 0.8 % with 250 neurons and by 0.4 % with 500, 1000 and 2000: more neurons do not "
-            "help them there.",
+            revised="This was part of the claim on trained networks, up to 1000 neurons, where it held because of the "
+            "value for 250 neurons.",
+            because="Designs err by 0.8 % with 250 neurons and by 0.4 % with 500, 1000 and 2000. More neurons do not "
+            "reduce the error there.",
         ),
         Claim(
             id="sigmoid.duration",
@@ -174,7 +175,7 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: (
                 m["0.99"] >= 5 * m["0.8"] and m[f"0.99, z within {RANGE:g}"] >= 2 * m[f"0.8, z within {RANGE:g}"]
             ),
-            revised="for inputs up to 1 only, whose integrals at 0.99 are beyond any output.",
+            revised="The first criterion was for inputs up to 1 only, whose integrals at decay 0.99 exceed any output.",
             settings="batches of 32 and 3000 steps (1500 in the quick profile) instead of 2048 and 10000",
         ),
         Claim(

@@ -217,9 +217,9 @@ def claims(measured: Measured) -> list[Claim]:
             measured=_against_null(measured),
             holds=lambda m: m["largest r"] < 0.5 and m["largest part of the null value"] < 0.05,
             settings="both protocols of the cells",
-            revised="below 0.5, r of mean norms for both: a sigmoid network of two channels has 0.56 on the batch "
-            "loss, trained on 8 sequences a step instead of 512, and 0.46 of root mean squares. These were compared "
-            "with the null value too, which they can not reach.",
+            revised="The first criterion was r of mean norms below 0.5 for both protocols. A sigmoid network of two "
+            "channels has 0.56 on the batch loss, trained on 8 sequences per step instead of 512, and 0.46 by root "
+            "mean squares. Root mean squares were also compared with the null value, which they cannot reach.",
         ),
         Claim(
             id="table1.sigmoid-against-relu",
@@ -235,9 +235,9 @@ def claims(measured: Measured) -> list[Claim]:
             needs="the authors' protocol with 1000 neurons (--profile paper)",
             holds=lambda m: all(ranges[name][0] <= quotient <= ranges[name][1] for name, quotient in m.items()),
             settings="those of the cells",
-            because="in the full profile only the quotient of the proxy with D = 1 is off, 1.2, by its sigmoids: see "
-            "that cell.",
-            revised="between 2 and 10, by our own protocol: the table itself has others.",
+            because="In the full profile only the quotient of the proxy with D = 1 is outside, 1.2, because of its "
+            "sigmoids: see that cell.",
+            revised="The first criterion was between 2 and 10, by our own protocol. The table itself has other values.",
         ),
         Claim(
             id="table1.our-protocol",
