@@ -28,8 +28,9 @@ PEAKS = (
     f"tested on {ENOUGH} networks or more"
 )
 HARMONIC = (
-    "the fourth harmonic of all angles with a p-value below 1e-6 and a phase within pi / 4 of 0: it took the neurons "
-    "of a network for independent, and asked for a preference, not for clear peaks."
+    "The first criterion was a p-value below 1e-6 and a phase within pi / 4 of 0 for the fourth harmonic of all "
+    "angles. It assumed that the neurons of a network are independent, and tested for a preference, not for clear "
+    "peaks."
 )
 
 

@@ -183,9 +183,7 @@ def claims(measured: Measured) -> list[Claim]:
     ]
 
 
-REVISED = (
-    "The first criterion was for each network, but slopes differ by some percent between trainings, the mean by less."
-)
+REVISED = "The first criterion was for each network, whose slopes differ by some percent; the mean differs less."
 
 
 def draw(measured: Measured) -> Drawing:
