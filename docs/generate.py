@@ -13,8 +13,7 @@ from rni.cli import app
 from rni.core.parts import Family
 from rni.core.registry import Registry
 from rni.losses import LOSSES
-from rni.papers.fanthomme2021.errata import ERRATA
-from rni.papers.reproduce import all_figures
+from rni.papers.fanthomme2021 import PAPER
 from rni.runs.specification import Specification
 from rni.weights import WEIGHTS
 from rni.weights.vectors import VECTORS
@@ -142,7 +141,7 @@ def errata() -> str:
         "Formulas and statements that do not hold as printed. Each has a test of its name that shows the corrected "
         "form holding and the printed one failing; in Python, `rni.papers.fanthomme2021.errata.ERRATA`.",
     ]
-    for each in ERRATA:
+    for each in PAPER.errata:
         place = f"## {each.id.replace('_', ' ').capitalize()}\n\n*{each.where}*"
         lines = [f"Printed\n: {each.printed}", f"Holds\n: {each.corrected}", f"Evidence\n: {each.evidence}"]
         parts += [place, *lines]
@@ -156,7 +155,7 @@ def figures() -> str:
         "Each line makes the figure as PNG, SVG and data, with a verdict on its claims, in `report/`; with `--profile "
         "paper` of 1000 neurons, as the pictures here are, which `make gallery` makes.",
     ]
-    for figure in all_figures().values():
+    for figure in map(PAPER.figure, PAPER.titles()):
         source = figure.measure.__module__
         shown = f"![{figure.title}](../gallery/{figure.id}.webp)"
         code = f"```console\n$ rni reproduce {figure.id}\n```"

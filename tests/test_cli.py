@@ -318,13 +318,13 @@ def test_ctrl_c_before_the_first_step_says_that_nothing_was_saved(rni, config, m
 
 
 def test_a_reproduction_counts_the_claims_of_the_paper_and_ours_apart(rni, monkeypatch):
-    from rni.papers.claims import Claim
-    from rni.papers.outcome import Outcome
-    from rni.papers.reproduce import all_figures
+    from rni.papers import Claim
+    from rni.papers.fanthomme2021 import PAPER
+    from rni.papers.report import Outcome
 
     parts = {"where": "", "statement": "", "criterion": "", "expected": "", "holds": lambda value: value > 0}
     claims = [Claim(id="one", measured=1.0, **parts), Claim(id="two", measured=-1.0, origin="ours", **parts)]
-    found = [Outcome(all_figures()["fig1"], [], claims=claims)]
+    found = [Outcome(PAPER.figure("fig1"), [], claims=claims)]
     monkeypatch.setattr("rni.papers.reproduce.reproduce", lambda *_: (found, "index.html"))
     _, out, _ = rni("reproduce", "fig1", "--workers", "1")
     assert "the paper's: 1 reproduced, 0 not reproduced, 0 not tested" in out
@@ -455,7 +455,7 @@ def test_help_does_not_wait_for_torch():
 
 
 def test_figures_are_listed_without_torch_under_the_titles_that_they_have():
-    from rni.papers.reproduce import all_figures
+    from rni.papers.fanthomme2021 import PAPER
 
     code = (
         "import sys; from rni.cli import app\n"
@@ -463,8 +463,8 @@ def test_figures_are_listed_without_torch_under_the_titles_that_they_have():
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    titles = {figure.id: figure.title for figure in all_figures().values()}
-    assert (told.returncode, dict(line.split(maxsplit=1) for line in told.stdout.splitlines())) == (0, titles)
+    titles = dict(line.split(maxsplit=1) for line in told.stdout.splitlines())
+    assert (told.returncode, titles) == (0, PAPER.titles())
 
 
 def test_theory_advises_on_learning_rate_time_and_scales(rni):

@@ -19,7 +19,7 @@ from rni.activations import ACTIVATIONS
 from rni.analysis.verdict import GOOD
 from rni.cli import main
 from rni.losses import LOSSES
-from rni.papers.reproduce import all_figures
+from rni.papers.fanthomme2021 import PAPER
 from rni.weights import WEIGHTS
 from rni.weights.vectors import VECTORS
 from tests.dist import OF_EXTRAS, PROJECT
@@ -62,7 +62,7 @@ def test_every_public_name_has_an_example():
 
 def test_every_figure_has_a_small_picture_in_the_gallery():
     pictures = {path.stem: path.stat().st_size for path in (DOCS / "gallery").iterdir()}
-    assert set(pictures) == set(all_figures())
+    assert set(pictures) == set(PAPER.titles())
     assert {name: size for name, size in pictures.items() if size > 60_000} == {}
 
 

@@ -348,16 +348,16 @@ def test_the_page_of_an_analysis_shows_the_coordinates_of_all_channels():
 
 
 def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, monkeypatch):
-    from rni.papers.claims import Claim
-    from rni.papers.outcome import Outcome
-    from rni.papers.reproduce import all_figures
+    from rni.papers import Claim
+    from rni.papers.fanthomme2021 import PAPER
+    from rni.papers.report import Outcome
 
     parts = {"where": "section 2", "statement": "networks integrate", "criterion": "", "holds": lambda value: False}
     claims = [
         Claim(id="one", measured=1.23456, expected="at least 2", **parts),
         Claim(id="two", measured={"a": 1.0, "b": 2.0}, expected="a above b", **parts),
     ]
-    found = [Outcome(all_figures()["fig1"], [], claims=claims)]
+    found = [Outcome(PAPER.figure("fig1"), [], claims=claims)]
     monkeypatch.setattr("rni.papers.reproduce.reproduce", lambda *_: (found, "index.html"))
     *_, first, numbers, _, both, paper, ours, wrote = rni_command("reproduce", "fig1", "--workers", "1")[1].splitlines()
     assert first == "not reproduced: one, section 2: networks integrate"

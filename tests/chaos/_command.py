@@ -14,9 +14,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
 
-from rni.papers import listing, reproduce
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Paper, Profile, Results
 from rni.runs import execution
 from rni.runs.specification import Specification
 from rni.training.checkpoint import Checkpoint
@@ -77,7 +75,7 @@ def runs(profile: Profile) -> list[Specification]:
     return [Specification.parse(small | {"seed": seed}) for seed in range(6)]
 
 
-def measure(found: Runs, profile: Profile) -> Measured:
+def measure(found: Results, profile: Profile) -> Measured:
     return {"loss": sum(found[each].losses[-1] for each in runs(profile))}
 
 
@@ -86,9 +84,13 @@ def claims(measured: Measured) -> list[Claim]:
     return [Claim(id="chaos.loss", where="", statement="", measured=measured["loss"], **judged)]
 
 
-FIGURE = Figure("chaos", 0, "Chaos", "", "", measure, claims, lambda measured: Drawing(), runs)
-listing.titles = reproduce.titles = lambda: {"chaos": FIGURE.title}
-reproduce.figure = lambda name: FIGURE
+def draw(measured: Measured) -> Drawing:
+    return Drawing()
+
+
+CAPTION = ""
+PAPER = Paper("chaos_paper", "Chaos", "", "", "", {"": {"chaos": "Chaos"}})
+sys.modules["chaos_paper"] = sys.modules["chaos_paper.figures.chaos"] = sys.modules[__name__]
 Checkpoint.due = due
 original_fsync, original_run = os.fsync, execution.run
 if AT:

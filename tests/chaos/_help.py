@@ -22,7 +22,7 @@ def train(folder: Path) -> list[str]:
 def reproduce(folder: Path, store: Path | None = None) -> list[str]:
     """A small reproduction in a folder."""
     places = ["--store", str(store or folder / "store"), "--out", str(folder / "report")]
-    return ["reproduce", "chaos", *places]
+    return ["reproduce", "chaos", "--paper", "chaos_paper", *places]
 
 
 def sweep(folder: Path) -> list[str]:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rni import Specification, run
+from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import capacity
-from rni.papers.figure import Profile
 
 
 @pytest.fixture(scope="module")
@@ -22,20 +22,20 @@ def measured():
             def __getitem__(self, specification):
                 return trained
 
-        found = capacity.FIGURE.measure(Same(), Profile("tiny", neurons=60, quick=True))
-        assert all(axis.has_data() for axis in capacity.FIGURE.draw(found).axes)
+        found = capacity.measure(Same(), Profile("tiny", neurons=60, quick=True))
+        assert all(axis.has_data() for axis in capacity.draw(found).axes)
     return found
 
 
 def verdicts(measured, **changes):
-    return {claim.id.removeprefix("capacity."): claim.verdict for claim in capacity.FIGURE.claims(measured | changes)}
+    return {claim.id.removeprefix("capacity."): claim.verdict for claim in capacity.claims(measured | changes)}
 
 
 def test_exact_networks_stand_where_theory_has_them(measured):
     found = verdicts(measured)
     assert found.pop("trained") == "not tested in this profile"
     assert set(found.values()) == {"reproduced"}
-    assert {claim.origin for claim in capacity.FIGURE.claims(measured)} == {"ours"}
+    assert {claim.origin for claim in capacity.claims(measured)} == {"ours"}
 
 
 @pytest.mark.parametrize(

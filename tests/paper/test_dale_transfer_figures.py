@@ -7,8 +7,8 @@ from violations import altered, failed
 
 from rni import run
 from rni.losses import BatchLoss
+from rni.papers import Profile, Results
 from rni.papers.fanthomme2021.figures import fig12, fig19
-from rni.papers.figure import Profile, Runs
 from rni.runs.execution import Result
 
 TINY = Profile("tiny", neurons=100, quick=True)
@@ -32,11 +32,11 @@ def runs():
 
 @pytest.fixture(scope="module")
 def dale(runs):
-    return fig12.FIGURE.measure(runs, TINY)
+    return fig12.measure(runs, TINY)
 
 
 def test_networks_trained_under_dales_law_have_a_mode_for_the_signs(dale):
-    assert failed(fig12.FIGURE, dale) - UNLIKE_THE_PAPER <= {"integrates", "small-start"}  # which takes longer
+    assert failed(fig12, dale) - UNLIKE_THE_PAPER <= {"integrates", "small-start"}  # which takes longer
 
 
 def all_altered(runs, change):
@@ -83,7 +83,7 @@ def free(net):
 )
 def test_a_network_that_violates_a_claim_on_dales_law_is_not_reproduced(runs, dale, change, broken):
     torch.manual_seed(0)
-    assert broken <= failed(fig12.FIGURE, fig12.FIGURE.measure(all_altered(runs, change), TINY))
+    assert broken <= failed(fig12, fig12.measure(all_altered(runs, change), TINY))
 
 
 def biased(vectors):
@@ -123,12 +123,12 @@ def test_each_claim_on_dales_law_can_fail_alone(dale, key, change, broken):
         "cut_error": dale["error"] * 0 + 0.1,
         "small_error": 0.1,
     }
-    assert failed(fig12.FIGURE, good) == set()
-    assert failed(fig12.FIGURE, good | {key: change(good[key])}) == {broken}
+    assert failed(fig12, good) == set()
+    assert failed(fig12, good | {key: change(good[key])}) == {broken}
 
 
 def test_the_figure_of_dales_law_is_drawn(dale):
-    assert len(fig12.FIGURE.draw(dale).axes) == 6
+    assert len(fig12.draw(dale).axes) == 6
 
 
 def untrained(specification):
@@ -144,10 +144,10 @@ def fewer_sequences():
 
 
 @pytest.fixture(scope="module")
-def transfer(runs: Runs):
+def transfer(runs: Results):
     """With the network of the proxy loss, which trains sooner, for those of the batch loss too."""
     proxy = runs[fig19.specification(TINY, "proxy")]
-    return fig19.FIGURE.measure(dict.fromkeys(fig19.FIGURE.runs(TINY), proxy), TINY)
+    return fig19.measure(dict.fromkeys(fig19.runs(TINY), proxy), TINY)
 
 
 def test_a_head_on_a_small_integrator_decides_by_context(transfer):
@@ -155,12 +155,12 @@ def test_a_head_on_a_small_integrator_decides_by_context(transfer):
     assert transfer["integrals_accuracy"].max() < 0.76  # sign(y_0 + y_1) is right for three quarters
     assert transfer["random_accuracy"].max() < 0.75
     assert transfer["furthest_share"] < 0.1
-    assert len(fig19.FIGURE.draw(transfer).axes) == 4
+    assert len(fig19.draw(transfer).axes) == 4
 
 
 def test_a_network_that_does_not_integrate_supports_no_decision():
-    random = {each: Result(each, untrained(each), []) for each in fig19.FIGURE.runs(TINY)}
-    assert failed(fig19.FIGURE, fig19.FIGURE.measure(random, TINY)) >= {"context", "mixed-activity", "boundaries"}
+    random = {each: Result(each, untrained(each), []) for each in fig19.runs(TINY)}
+    assert failed(fig19, fig19.measure(random, TINY)) >= {"context", "mixed-activity", "boundaries"}
 
 
 @pytest.mark.parametrize(
@@ -178,5 +178,5 @@ def test_a_network_that_does_not_integrate_supports_no_decision():
 def test_each_claim_on_transfer_can_fail_alone(transfer, key, value, broken):
     good = transfer | {"accuracy": np.full((2, 2), 0.96), "proxy_accuracy": np.array([0.95, 0.95])}
     good |= {"currents_accuracy": np.array([0.75, 0.75]), "descended_accuracy": np.full((2, 2), 0.95)}
-    assert failed(fig19.FIGURE, good) == set()
-    assert failed(fig19.FIGURE, good | {key: value}) == {broken}
+    assert failed(fig19, good) == set()
+    assert failed(fig19, good | {key: value}) == {broken}

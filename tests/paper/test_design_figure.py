@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rni import Specification, run
+from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import design
-from rni.papers.figure import Profile
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +21,8 @@ def measured():
             def __getitem__(self, specification):
                 return trained
 
-        found = design.FIGURE.measure(Same(), profile)
-        assert all(axis.has_data() for axis in design.FIGURE.draw(found).axes)
+        found = design.measure(Same(), profile)
+        assert all(axis.has_data() for axis in design.draw(found).axes)
     return found | {
         "relu_errors": found["relu_errors"][[0, 1, 1, 1]],
         "relu_bounds": found["relu_bounds"][[0, 1, 1, 1]],
@@ -32,13 +32,13 @@ def measured():
 
 
 def verdicts(measured, **changes):
-    return [claim.verdict for claim in design.FIGURE.claims(measured | changes)]
+    return [claim.verdict for claim in design.claims(measured | changes)]
 
 
 def test_designed_relu_networks_are_exact_and_certified(measured):
     untested = "not tested in this profile"
     assert verdicts(measured) == ["reproduced", "reproduced", untested, untested]
-    assert {claim.origin for claim in design.FIGURE.claims(measured)} == {"ours"}
+    assert {claim.origin for claim in design.claims(measured)} == {"ours"}
 
 
 def test_errors_missing_proofs_and_delicate_weights_are_noticed(measured):

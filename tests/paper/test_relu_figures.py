@@ -6,9 +6,9 @@ import torch
 from violations import OneSeed, altered, shuffle, untrain
 
 from rni import run
-from rni.papers.fanthomme2021.figures import fig3, fig5, relu
-from rni.papers.fanthomme2021.figures.fig4 import FIGURE, specification
-from rni.papers.figure import Profile
+from rni.papers import Profile
+from rni.papers.fanthomme2021.figures import fig3, fig4, fig5, relu
+from rni.papers.fanthomme2021.figures.fig4 import specification
 from rni.runs.specification import Specification
 
 TINY = OneSeed("tiny", neurons=250, quick=True)
@@ -28,7 +28,7 @@ def minimiser():
 
 def measured(result, minimiser):
     runs = {specification(TINY): result, fig5.on_the_proxy(TINY)[0]: minimiser}
-    return {figure: figure.measure(runs, TINY) for figure in (FIGURE, fig5.FIGURE)}
+    return {figure: figure.measure(runs, TINY) for figure in (fig4, fig5)}
 
 
 def verdicts(result, minimiser):
@@ -46,11 +46,11 @@ def test_a_trained_network_has_linear_currents(trained, minimiser):
 
 
 def test_relations_are_judged_after_ten_steps_too(trained, minimiser):
-    found = measured(trained, minimiser)[fig5.FIGURE]
+    found = measured(trained, minimiser)[fig5]
     exact = np.array([[[-1.0, -1.0], [found["scale"], 1.0]]])
 
     def verdict(lines):
-        return next(c.verdict for c in fig5.FIGURE.claims(found | {"longer_lines": lines}) if c.id == TEN)
+        return next(c.verdict for c in fig5.claims(found | {"longer_lines": lines}) if c.id == TEN)
 
     assert verdict(exact) == "reproduced"
     assert verdict(1.2 * exact) == verdict(exact * [[[1, 0.9]]]) == "not reproduced"
@@ -88,14 +88,14 @@ def test_a_network_of_batches_in_the_place_of_a_minimiser_of_the_proxy_is_not_re
 def populations():
     """Measurements of Fig 3 for small networks."""
     specifications = [*fig3.specifications(PAIR), *fig3.specifications(PAIR, "proxy")]
-    measured = fig3.FIGURE.measure({each: run(each) for each in specifications}, PAIR)
+    measured = fig3.measure({each: run(each) for each in specifications}, PAIR)
     trapped = measured["proxy_populations"] == 3  # a few neurons, at the kink of the activation
     assert trapped.mean() < 0.05
     return measured | {"proxy_populations": np.where(trapped, 0, measured["proxy_populations"])}
 
 
 def population_verdicts(measured):
-    return {claim.id: claim.verdict for claim in fig3.FIGURE.claims(measured)}
+    return {claim.id: claim.verdict for claim in fig3.claims(measured)}
 
 
 SHARED = "fig3.shared-are-weak"  # these small networks have no shared neurons
@@ -159,7 +159,7 @@ def relu_verdicts(**changed):
         **{f"proxy_{key}": value for key, value in GOOD.items()},
     }
     assert changed.keys() <= good.keys()
-    claims = relu.FIGURE.claims(good | changed)
+    claims = relu.claims(good | changed)
     return {claim.id.removeprefix("relu.") for claim in claims if claim.verdict == "not reproduced"}
 
 

@@ -6,9 +6,9 @@ import torch
 from told import there
 
 from rni import run
+from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import fig16, fig17, fig18
 from rni.papers.fanthomme2021.trainings import proxy_descent
-from rni.papers.figure import Profile
 from rni.runs.execution import Result
 from rni.weights import Dense, LowRank
 
@@ -32,7 +32,7 @@ def runs():
 
 @pytest.fixture(scope="module")
 def measured(runs):
-    return {figure.FIGURE.id: figure.FIGURE.measure(runs, TINY) for figure in (fig16, fig17, fig18)}
+    return {figure: figure.measure(runs, TINY) for figure in (fig16, fig17, fig18)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +46,7 @@ def few_scales():
 
 
 def verdicts(figure, measured):
-    return {claim.id: claim.verdict for claim in figure.FIGURE.claims(measured)}
+    return {claim.id: claim.verdict for claim in figure.claims(measured)}
 
 
 def broken(figure, measured):
@@ -54,11 +54,11 @@ def broken(figure, measured):
 
 
 def test_small_networks_are_as_the_paper_says(measured):
-    found = verdicts(fig17, measured["fig17"])
+    found = verdicts(fig17, measured[fig17])
     assert found.pop("fig17.no-error-bars") == "not tested in this profile"
     assert set(found.values()) == {"reproduced"}
-    assert set(verdicts(fig18, measured["fig18"]).values()) == {"reproduced"}
-    found = verdicts(fig16, measured["fig16"])
+    assert set(verdicts(fig18, measured[fig18]).values()) == {"reproduced"}
+    found = verdicts(fig16, measured[fig16])
     assert found.pop("fig16.larger") == "not tested in this profile"
     assert set(found.values()) == {"reproduced"}
 
@@ -92,24 +92,24 @@ def last_scale_fastest(values):
     ],
 )
 def test_altered_measurements_break_the_claim_that_rests_on_them(measured, figure, name, change, claims):
-    altered = measured[figure.FIGURE.id] | {name: change(measured[figure.FIGURE.id][name])}
+    altered = measured[figure] | {name: change(measured[figure][name])}
     assert broken(figure, altered) == claims
 
 
 def test_realizations_are_compared_where_there_are_several(measured):
     names = ("sigma", "second", "conditions", "left_d", "left_e", "right_e", "right_d")
-    twice = {name: np.repeat(measured["fig17"][name], 2, axis=1) for name in names}
-    assert verdicts(fig17, measured["fig17"] | twice)["fig17.no-error-bars"] == "reproduced"
+    twice = {name: np.repeat(measured[fig17][name], 2, axis=1) for name in names}
+    assert verdicts(fig17, measured[fig17] | twice)["fig17.no-error-bars"] == "reproduced"
     twice["right_d"][0, 1] -= 0.1
-    assert verdicts(fig17, measured["fig17"] | twice)["fig17.no-error-bars"] == "not reproduced"
+    assert verdicts(fig17, measured[fig17] | twice)["fig17.no-error-bars"] == "not reproduced"
 
 
 def test_sizes_are_compared_over_several_networks_only(measured):
-    twice = {name: np.repeat(measured["fig16"][name], 2, axis=2) for name in ("largest", "smallest")}
+    twice = {name: np.repeat(measured[fig16][name], 2, axis=2) for name in ("largest", "smallest")}
     twice["largest"][0] = twice["largest"][1]
-    assert verdicts(fig16, measured["fig16"] | twice)["fig16.larger"] == "reproduced"
+    assert verdicts(fig16, measured[fig16] | twice)["fig16.larger"] == "reproduced"
     twice["largest"][0] *= 1.4
-    assert verdicts(fig16, measured["fig16"] | twice)["fig16.larger"] == "not reproduced"
+    assert verdicts(fig16, measured[fig16] | twice)["fig16.larger"] == "not reproduced"
 
 
 class Altered:
@@ -145,14 +145,14 @@ def with_noise(left, right):
     ],
 )
 def test_other_weights_are_not_what_the_paper_describes(runs, figure, change, claims):
-    assert claims <= broken(figure, figure.FIGURE.measure(Altered(runs, change), TINY))
+    assert claims <= broken(figure, figure.measure(Altered(runs, change), TINY))
 
 
 def test_weights_of_random_sign_know_no_populations(runs):
     def random(left, right):
         return Dense(torch.randn(len(left), len(left), generator=torch.Generator().manual_seed(0), dtype=left.dtype))
 
-    measured = fig18.FIGURE.measure(Altered(runs, random), TINY)
+    measured = fig18.measure(Altered(runs, random), TINY)
     np.testing.assert_allclose(measured["agreement"], 0.5, atol=0.05)
 
 
@@ -166,6 +166,6 @@ def test_the_effective_eigenvalue_is_that_of_an_exponential_decay(runs):
 
 @pytest.mark.parametrize(("figure", "panels"), [(fig16, 3), (fig17, 2), (fig18, 2)])
 def test_figures_are_drawn_from_what_was_measured(measured, figure, panels):
-    drawing = figure.FIGURE.draw(measured[figure.FIGURE.id])
+    drawing = figure.draw(measured[figure])
     drawn = [axis for axis in drawing.axes if axis.lines or axis.images or axis.collections]
     assert len(drawn) >= panels

@@ -13,11 +13,12 @@ from matplotlib.patches import Patch
 from told import there
 
 from rni.pages.template import number, with_math
-from rni.papers.claims import Claim, tally
+from rni.papers import Claim
+from rni.papers.claims import tally
+from rni.papers.fanthomme2021 import PAPER
 from rni.papers.figure import PROFILES
-from rni.papers.outcome import Outcome
-from rni.papers.report import PAPER, write_report
-from rni.papers.reproduce import all_figures, circumstances, draw, judge, write_claims, write_figure
+from rni.papers.report import Outcome, write_report
+from rni.papers.reproduce import circumstances, draw, write_claims, write_figure
 from rni.plots.style import panels, picture
 
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium")
@@ -44,20 +45,19 @@ def summary():
 def report(tmp_path_factory):
     """A report of fig1, with a claim of ours that does not hold, and of a figure that failed."""
     folder = tmp_path_factory.mktemp("report")
-    figures = all_figures()
-    good = Outcome(figures["fig1"], [])
+    good = Outcome(PAPER.figure("fig1"), [])
     good.measured = good.figure.measure({}, PROFILES["quick"])
-    judge(good)
-    good.claims.append(OURS)
+    good.claims = [*good.figure.claims(good.measured), OURS]
     write_figure(good, draw(good.figure, good.measured), folder)
-    bad = Outcome(figures["fig4"], list(figures["fig4"].runs(PROFILES["quick"])), failure="run failed: it diverged")
+    fig4 = PAPER.figure("fig4")
+    bad = Outcome(fig4, list(fig4.runs(PROFILES["quick"])), failure="run failed: it diverged")
     write_claims([good, bad], folder / "claims.json")
-    return write_report([good, bad], folder, summary())
+    return write_report(PAPER, [good, bad], folder, summary())
 
 
 def test_the_page_needs_nothing_from_elsewhere(report):
-    page = report.read_text(encoding="utf-8")
-    assert re.findall(r'(?:src|href)="((?:https?:)?//[^"]*)', page) == [PAPER]  # a link, not a part of the page
+    page = report.read_text()
+    assert re.findall(r'(?:src|href)="((?:https?:)?//[^"]*)', page) == [PAPER.link]  # a link, not a part of the page
     assert "run failed: it diverged" in page
     assert "<math" in page
 
@@ -131,13 +131,13 @@ def test_the_page_says_what_differs_from_the_authors_which_criterion_was_moved_a
 
 
 def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
-    outcome = Outcome(all_figures()["table1"], [])
+    outcome = Outcome(PAPER.figure("table1"), [])
     values = np.full((12, 2), 0.01)
     keys = [name + key for name in ("authors_", "") for key in ("ratios", "square_ratios", "errors", "steps")]
     outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
-    judge(outcome)
+    outcome.claims = list(outcome.figure.claims(outcome.measured))
     write_figure(outcome, draw(outcome.figure, outcome.measured), tmp_path)
-    page = write_report([outcome], tmp_path, summary()).read_text(encoding="utf-8")
+    page = write_report(PAPER, [outcome], tmp_path, summary()).read_text()
     article = page[page.index('<article id="table1">') :].partition("</article>")[0]
     assert re.findall(r'<th scope="row">(ReLU[^<]*)', article) == [
         "ReLU: paper",
@@ -149,7 +149,7 @@ def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
 
 
 def test_the_same_measurements_give_the_same_files(report, tmp_path):
-    figure = all_figures()["fig1"]
+    figure = PAPER.figure("fig1")
     again = Outcome(figure, [], figure.measure({}, PROFILES["quick"]))
     write_figure(again, draw(figure, again.measured), tmp_path)
     for kind in ("png", "svg", "npz"):

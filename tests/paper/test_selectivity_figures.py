@@ -78,20 +78,20 @@ def broken_by_activation(figure, results):
 
 
 def test_trained_networks_have_linear_coordinates_and_mixed_selectivity(trained):
-    assert broken_by_activation(fig8.FIGURE, trained) == set()
-    assert broken_by_activation(fig10.FIGURE, trained) == set()
+    assert broken_by_activation(fig8, trained) == set()
+    assert broken_by_activation(fig10, trained) == set()
 
 
 @pytest.mark.parametrize("change", [shuffle, untrain])
 @pytest.mark.parametrize("name", ["relu", "sigmoid"])
 def test_the_coordinates_of_other_networks_are_not_linear(trained, name, change):
-    found = broken_by_activation(fig8.FIGURE, trained | {name: altered(trained[name], change)})
+    found = broken_by_activation(fig8, trained | {name: altered(trained[name], change)})
     assert found == {f"{name}-linear", "input-independent"}
 
 
 @pytest.mark.parametrize("change", [shuffle, untrain])
 def test_the_neurons_of_other_networks_are_not_rectified_integrals(trained, change):
-    found = broken_by_activation(fig10.FIGURE, trained | {"relu": altered(trained["relu"], change)})
+    found = broken_by_activation(fig10, trained | {"relu": altered(trained["relu"], change)})
     assert {"rectified", "half-plane"} <= found
 
 
@@ -99,12 +99,12 @@ def test_the_quick_profile_trains_long_enough_to_judge_the_linearity_of_relu_cur
     """Half of the authors' steps leave R2 = .997 with 300 neurons as with 1000: nothing that size decides."""
     quick = PROFILES["quick"]
     relu = run(fig8.specifications(quick)["relu"])
-    claims = fig8.FIGURE.claims(fig8.FIGURE.measure(ByActivation(trained | {"relu": relu}), quick))
+    claims = fig8.claims(fig8.measure(ByActivation(trained | {"relu": relu}), quick))
     assert {claim.id: claim.verdict for claim in claims}["fig8.relu-linear"] == "reproduced"
 
 
 def test_pure_selectivity_is_not_mixed(trained, supported):
-    assert "mixed" in broken_by_activation(fig10.FIGURE, trained | {"relu": supported["same"]})
+    assert "mixed" in broken_by_activation(fig10, trained | {"relu": supported["same"]})
 
 
 def test_selectivity_from_rectified_activity_is_that_of_the_singular_vectors(trained):
@@ -132,11 +132,11 @@ def uneven(networks=16):
 
 @pytest.mark.parametrize("key", ["sigmoid", "printed"])
 def test_peaks_count_on_the_axes_only_and_from_enough_networks(trained, key):
-    measured = fig10.FIGURE.measure(ByActivation(trained), TINY)
+    measured = fig10.measure(ByActivation(trained), TINY)
     name = {"sigmoid": "fig10.sigmoid-peaks", "printed": "fig10.sigmoid-peaks-as-printed"}[key]
 
     def verdict(vectors):
-        claims = fig10.FIGURE.claims(measured | {f"{key}_vectors": vectors})
+        claims = fig10.claims(measured | {f"{key}_vectors": vectors})
         return next(claim.verdict for claim in claims if claim.id == name)
 
     assert verdict(peaked(0.0)) == "reproduced"
@@ -148,10 +148,10 @@ def test_peaks_count_on_the_axes_only_and_from_enough_networks(trained, key):
 
 
 def test_uniform_angles_prefer_nothing_that_networks_have_in_common(trained):
-    measured = fig10.FIGURE.measure(ByActivation(trained), TINY)
+    measured = fig10.measure(ByActivation(trained), TINY)
 
     def verdict(vectors):
-        return fig10.FIGURE.claims(measured | {"relu_vectors": vectors})[2].verdict
+        return fig10.claims(measured | {"relu_vectors": vectors})[2].verdict
 
     assert verdict(np.random.default_rng(0).normal(size=(16, 1000, 2))) == "reproduced"
     assert verdict(uneven()) == "reproduced"
@@ -160,7 +160,7 @@ def test_uniform_angles_prefer_nothing_that_networks_have_in_common(trained):
 
 
 def broken_by_support(results):
-    return failed(fig11.FIGURE, fig11.FIGURE.measure(BySupport(results), TINY) | {"full_length": True})
+    return failed(fig11, fig11.measure(BySupport(results), TINY) | {"full_length": True})
 
 
 HALF_MIXED = {"relaxed"}  # with the decoders alone on their halves the mixing index is a little below the bar

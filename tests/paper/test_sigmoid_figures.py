@@ -62,17 +62,17 @@ def violated(figure, result):
 def measured(one, two):
     """What figures measure of trained networks."""
     networks = {fig6: one, fig9: two, sigmoid: one, robust: two}
-    return {module: module.FIGURE.measure(Same(result), TINY) for module, result in networks.items()}
+    return {module: module.measure(Same(result), TINY) for module, result in networks.items()}
 
 
 def test_a_sigmoid_network_integrates_by_linear_currents_and_recruits_neurons(measured):
-    assert failed(fig6.FIGURE, measured[fig6]) == set()
+    assert failed(fig6, measured[fig6]) == set()
 
 
 def test_one_threshold_for_all_and_conditions_that_are_not_met_are_not_reproduced(measured):
     alike = {"batch_thresholds": np.array([0.0, 1.0, 0.0, 0.0, 0.0])}
-    assert failed(fig6.FIGURE, measured[fig6] | alike) == {"thresholds"}
-    assert failed(fig6.FIGURE, measured[fig6] | {"finite_on": measured[fig6]["finite_between"]}) == {"finite-set"}
+    assert failed(fig6, measured[fig6] | alike) == {"thresholds"}
+    assert failed(fig6, measured[fig6] | {"finite_on": measured[fig6]["finite_between"]}) == {"finite-set"}
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def test_one_threshold_for_all_and_conditions_that_are_not_met_are_not_reproduce
     ],
 )
 def test_other_networks_fail_where_sigmoid_networks_do_not(one, change, broken):
-    assert broken <= violated(fig6.FIGURE, altered(one, change))
+    assert broken <= violated(fig6, altered(one, change))
 
 
 def test_a_sigmoid_network_integrates_two_channels(measured, two):
-    assert failed(fig9.FIGURE, measured[fig9]) <= {"batch-less-accurate"}  # here both losses have the same network
-    assert {"error", "one-direction"} <= violated(fig9.FIGURE, altered(two, untrain))
+    assert failed(fig9, measured[fig9]) <= {"batch-less-accurate"}  # here both losses have the same network
+    assert {"error", "one-direction"} <= violated(fig9, altered(two, untrain))
 
 
 def test_the_batch_loss_has_to_be_less_accurate(measured):
     def verdict(batch):
         proxy = measured[fig9]["errors"][0]
-        return fig9.FIGURE.claims(measured[fig9] | {"errors": np.stack([proxy, batch * proxy])})[1].verdict
+        return fig9.claims(measured[fig9] | {"errors": np.stack([proxy, batch * proxy])})[1].verdict
 
     assert [verdict(2.0), verdict(0.5), verdict(100.0)] == ["reproduced", "not reproduced", "not reproduced"]
 
@@ -104,8 +104,8 @@ ROBUST = {"start", "slope-and-threshold", "thresholds", "batch-and-proxy", "adam
 
 
 def test_networks_that_are_alike_are_robust_and_untrained_ones_are_not(measured, two):
-    assert failed(robust.FIGURE, measured[robust]) == set()
-    assert violated(robust.FIGURE, altered(two, untrain)) == ROBUST
+    assert failed(robust, measured[robust]) == set()
+    assert violated(robust, altered(two, untrain)) == ROBUST
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_each_claim_on_robustness_fails_by_its_own_networks(measured, network, c
         values = measured["values"].copy()
         values[place, change[0]] = change[1]
         expected = claims if (network, change[0]) != (robust.ADAM, 3) else set()  # which is not asked of Adam
-        assert failed(robust.FIGURE, measured | {"values": values}) == expected
+        assert failed(robust, measured | {"values": values}) == expected
 
 
 class Spectra:
@@ -154,14 +154,14 @@ class Spectra:
     ],
 )
 def test_exactly_as_many_large_singular_values_as_channels(extra, bulk, broken):
-    assert failed(fig7.FIGURE, fig7.FIGURE.measure(Spectra(extra, bulk), TINY)) - {"variability"} == broken
+    assert failed(fig7, fig7.measure(Spectra(extra, bulk), TINY)) - {"variability"} == broken
 
 
 def test_spectra_vary_between_trainings_and_not_within_them():
     def verdict(large):
         values = np.concatenate([large, np.full((4, 97), 0.01)], axis=1)
         measured = {f"{name}_{channels}": values for name in fig7.LEAST for channels in (2, 3, 4)}
-        return fig7.FIGURE.claims(measured)[-1].verdict
+        return fig7.claims(measured)[-1].verdict
 
     alike = np.tile([1.5, 1.2, 1.0], (4, 1))
     assert verdict(alike) == "not reproduced"
@@ -193,7 +193,7 @@ def test_a_cell_without_networks_is_not_tested_and_shown_as_a_dash():
     for key in KEYS:
         measured[f"authors_{key}"] = measured[f"authors_{key}"].copy()
         measured[f"authors_{key}"][without] = np.nan
-    claims = {claim.id: claim for claim in table1.FIGURE.claims(measured)}
+    claims = {claim.id: claim for claim in table1.claims(measured)}
     untested = [name for name, claim in claims.items() if claim.verdict == "not tested in this profile"]
     assert untested == ["table1.{}-{}-{}".format(*list(table1.PAPER)[k]) for k in without]
     of_pairs = of(dict, claims["table1.sigmoid-against-relu"].measured).keys()
@@ -204,7 +204,7 @@ def test_a_cell_without_networks_is_not_tested_and_shown_as_a_dash():
 
 
 def test_what_a_cell_tells_of_its_trainings_is_what_they_are():
-    claims = {claim.id: claim for claim in table1.FIGURE.claims(of_the_paper())}
+    claims = {claim.id: claim for claim in table1.claims(of_the_paper())}
     paper, full = (table1.theirs(PROFILES[name]) for name in ("paper", "full"))
     assert {(cell[2] > 2, len(several)) for cell, several in full.items()} == {(True, 4), (False, 8)}
     for cell, several in paper.items():
@@ -220,7 +220,7 @@ def test_what_a_cell_tells_of_its_trainings_is_what_they_are():
 
 
 def broken_in_table(**changes):
-    return failed(table1.FIGURE, of_the_paper() | changes)
+    return failed(table1, of_the_paper() | changes)
 
 
 def test_each_cell_of_the_table_fails_upwards_and_downwards():
@@ -255,7 +255,7 @@ def test_the_quotient_of_activations_is_the_tables_own():
 def test_the_quick_profile_has_our_protocol_alone():
     nothing = np.empty((12, 0))
     measured = of_the_paper() | {f"authors_{key}": nothing for key in KEYS}
-    verdicts = [claim.verdict for claim in table1.FIGURE.claims(measured)]
+    verdicts = [claim.verdict for claim in table1.claims(measured)]
     assert verdicts.count("not tested in this profile") == 13
     assert verdicts.count("reproduced") == 2
     assert not any(table1.theirs(TINY).values())
@@ -284,7 +284,7 @@ def test_accuracy_against_size_duration_and_decay_can_fail(measured):
     assert not len(measured["trained_errors"])
 
     def verdicts(**changes):
-        claims = sigmoid.FIGURE.claims(measured | changes)
+        claims = sigmoid.claims(measured | changes)
         return {claim.id.partition(".")[2]: claim.verdict for claim in claims}
 
     def of_size(trained, designed):
@@ -321,7 +321,7 @@ def test_an_exponent_less_certain_than_its_criterion_decides_nothing(measured):
 
     def claim(sizes, errors):
         changed = {"sizes": np.array(sizes), "design_errors": errors}
-        claims = sigmoid.FIGURE.claims(measured[sigmoid] | changed)
+        claims = sigmoid.claims(measured[sigmoid] | changed)
         return next(claim for claim in claims if claim.id == "sigmoid.size-designed")
 
     undecided = claim((200, 300, 450), few)
@@ -338,7 +338,7 @@ def test_the_largest_output_is_that_of_the_positive_decoder_weights(one):
 
 @pytest.mark.parametrize("module", [fig6, fig9, sigmoid, robust])
 def test_figures_draw_what_was_measured(module, measured):
-    assert all(axis.has_data() for axis in module.FIGURE.draw(measured[module]).axes)
+    assert all(axis.has_data() for axis in module.draw(measured[module]).axes)
 
 
 def test_factored_networks_have_zeros_at_the_end_of_their_spectra():

@@ -2,7 +2,7 @@
 
 import torch
 
-from rni.papers.figure import Profile
+from rni.papers import Profile
 from rni.runs.execution import Result
 
 

@@ -16,8 +16,9 @@ from test_store import networks
 from told import there
 
 from rni import InputError, Specification
-from rni.papers.figure import Profile
-from rni.papers.reproduce import chosen_figures, reproduce
+from rni.papers import Profile
+from rni.papers.fanthomme2021 import PAPER
+from rni.papers.reproduce import reproduce
 from rni.runs.engine import ClusterLost, cluster, compute_all, local
 from rni.runs.store import Store
 
@@ -121,10 +122,10 @@ def test_a_scheduler_that_dies_in_the_middle_is_one_line_and_not_an_endless_wait
 
 @pytest.mark.slow
 def test_a_reproduction_on_a_cluster_has_the_same_claims_as_one_on_this_machine(scheduler, tmp_path):
-    profile, chosen = Profile("tiny", neurons=60, quick=True), chosen_figures(["fig1", "fig4"])
+    profile, chosen = Profile("tiny", neurons=60, quick=True), ["fig1", "fig4"]
     for name, executor in (("dask", cluster(scheduler)), ("local", local(1))):
         with executor:
-            reproduce(chosen, profile, tmp_path / name, executor, tmp_path / f"{name}-store")
+            reproduce(PAPER, chosen, profile, tmp_path / name, executor, tmp_path / f"{name}-store")
     assert (tmp_path / "dask" / "claims.json").read_bytes() == (tmp_path / "local" / "claims.json").read_bytes()
     assert (tmp_path / "dask" / "fig4.npz").read_bytes() == (tmp_path / "local" / "fig4.npz").read_bytes()
 

@@ -481,7 +481,7 @@ def test_sum_over_neurons():
 
 
 def test_losses_of_figure_6():
-    caption = fig6.FIGURE.caption
+    caption = fig6.CAPTION
     assert "A, B: current and activity of two neurons against the integral (batch loss)" in caption
     assert "(proxy loss, all networks)" in caption
     assert "for both losses" in caption

@@ -1,24 +1,10 @@
-r"""Formulas and statements of the paper that do not hold as printed, each with what does. Every entry has a test of its
-name in `tests/theory/test_errata.py` that shows the corrected form holding and the printed one failing; but for a
-caption, which contradicts itself."""
+"""Errata of the paper: formulas and statements that do not hold as printed, with their corrected forms.
 
-from dataclasses import dataclass
+For each erratum, a test of the same name in `tests/theory/test_errata.py` shows that the corrected form holds and that
+the printed form fails. The exception is the caption of Fig 6, which contradicts itself.
+"""
 
-
-@dataclass(frozen=True)
-class Erratum:
-    r"""`printed` and `corrected` are LaTeX with $ around formulas; `evidence` says what the test compares.
-
-    >>> next(each.corrected for each in rni.theory.ERRATA if each.id == "special_scale")
-    'integrators at scale $s = d^\\dagger e$'
-    """
-
-    id: str
-    where: str
-    printed: str
-    corrected: str
-    evidence: str
-
+from rni.papers.claims import Erratum
 
 _MANIFOLDS = "Appendix, Generalizing Integrators in the null initialization subspace"
 _CONVERGENCE = "Appendix, Minimum convergence time"

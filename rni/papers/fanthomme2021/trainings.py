@@ -1,18 +1,52 @@
-"""The networks that several figures share: those of section 5 and Table 1, by activation, loss and channels; and the
-descents on the exact ReLU proxy loss of the appendix (Figs 16 to 18), by scale."""
+"""Trainings that several figures share.
 
+`networks` and `by_the_authors` make the networks of section 5 and Table 1; `proxy_descent` makes the descents on the
+exact ReLU proxy loss of the appendix (Figs 16 to 18). All figures make their runs with `training_run` and `changed`.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from rni.papers.figure import Profile
-from rni.runs.specification import Specification
+from rni.papers import Profile
+from rni.runs.specification import Specification, override
 
 DECAYS: dict[Any, dict[int, tuple[float, ...]]] = {
     ("relu", "batch"): {1: (0.995,), 2: (0.995, 0.993), 3: (0.995, 0.995, 0.992), 4: (0.995, 0.995, 0.992, 0.992)},
     ("sigmoid", "batch"): {1: (0.8,), 2: (0.8, 0.75), 3: (0.8, 0.8, 0.75), 4: (0.8, 0.8, 0.75, 0.75)},
     "proxy": {1: (0.8,), 2: (0.8, 0.75), 3: (0.8, 0.77, 0.75), 5: (0.8, 0.77, 0.75, 0.76, 0.79)},
 }
+
+
+Run = Specification
+
+
+def training_run(
+    decays: Sequence[float],
+    network: Mapping[str, Any],
+    *,
+    scales: Sequence[float] | None = None,
+    seed: int = 0,
+    **training: Any,
+) -> Run:
+    """Return a training run. Fields that are not given have their defaults.
+
+    Parameters
+    ----------
+    decays, scales : sequence of float
+        The task. The default of each scale is 1.
+    network : mapping
+        Fields of the network.
+    seed : int
+    **training
+        Fields of the training.
+    """
+    task = {"decays": decays} if scales is None else {"decays": decays, "scales": scales}
+    return Specification.parse({"seed": seed, "task": task, "network": network, "training": training})
+
+
+def changed(run: Run, fields: dict[str, Any]) -> Run:
+    """Return a run with some fields changed. The names of nested fields have dots."""
+    return Specification.parse(override(run.to_dict(), fields))
 
 
 def networks(
@@ -23,36 +57,34 @@ def networks(
     seeds: int = 8,
     few: int | None = None,
     quick: int = 2,
-) -> list[Specification]:
-    """One network for each seed, as many as `Profile.seeds` says, n neurons, scale 1, from W = 0."""
+) -> list[Run]:
+    """Return networks with scale 1, trained from W = 0 by our own protocol, one for each seed."""
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     stays_low = activation == "relu" or channels == 1
     weights = factored(profile) if stays_low else "dense"
-    raw: dict[str, Any] = {
-        "task": {"decays": decays},
-        "network": {"neurons": profile.neurons, "activation": activation, "weights": weights},
-        "training": {"loss": loss} | _training(profile, activation, loss, channels),
-    }
-    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds, few, quick))]
+    network = {"neurons": profile.neurons, "activation": activation, "weights": weights}
+    training: dict[str, Any] = {"loss": loss} | _training(profile, activation, loss, channels)
+    return [training_run(decays, network, seed=seed, **training) for seed in range(profile.seeds(seeds, few, quick))]
 
 
-def of_a_cell(profile: Profile, activation: str, loss: str, channels: int) -> list[Specification]:
-    """The networks of a cell of Table 1 by our own protocol."""
+def of_a_cell(profile: Profile, activation: str, loss: str, channels: int) -> list[Run]:
+    """Return the networks of a cell of Table 1, trained by our own protocol."""
     return networks(profile, activation, loss, channels, few=2, quick=1)
 
 
 def factored(profile: Profile) -> str:
-    """The form of W where it stays of low rank: factored, which is faster for 1000 neurons and slower for few."""
+    """Return the form of W where its rank stays low: a product of two factors is faster for 1000 neurons or more."""
     return "lowrank" if profile.neurons >= 1000 else "dense"
 
 
 def _training(profile: Profile, activation: str, loss: str, channels: int) -> dict[str, Any]:
-    """What differs from the defaults, and why.
+    """Return the fields of the training that differ from the defaults.
 
-    ReLU networks can integrate exactly, so that plain descent with few points or sequences converges. Sigmoid
-    networks can not. On the proxy loss of several channels Adam goes further than descent in the same time, with a
-    rate that falls to 0; on the batch loss descent leaves less outside of the manifold, with trained decoders as the
-    authors do, and for several channels with sequences of 5 steps, which reach the larger integrals.
+    ReLU networks can integrate exactly, so plain gradient descent with few points or sequences converges. Sigmoid
+    networks cannot. On the proxy loss of several channels, Adam with a rate that falls to 0 gets further than gradient
+    descent in the same time. On the batch loss, gradient descent leaves less of the currents outside of the manifold.
+    There the decoders are trained too, as the authors do, and several channels are trained on sequences of 5 steps,
+    which reach larger integrals.
     """
     if activation == "relu" and loss == "batch":
         steps = 2500 if profile.quick else 3500 if channels <= 2 else 3000
@@ -96,33 +128,37 @@ def by_the_authors(
     seeds: int = 8,
     few: int | None = 1,
     points: int | None = None,
-) -> list[Specification]:
-    """The networks of Table 1 as the authors train them but for fewer points and sequences, both evenly spread; or with
-    so many `points`. As in their program, what is measured is the network of the lowest loss."""
+) -> list[Run]:
+    """Return the networks of Table 1, trained by the authors' protocol, with fewer points and sequences.
+
+    The points and sequences are evenly spread. `points` overrides their number. As in the authors' program, the network
+    of the lowest loss is kept.
+    """
     shape: dict[str, Any] = {"name": "sigmoid", "slope": 5, "threshold": 0}
     decays = DECAYS["proxy" if loss == "proxy" else (activation, loss)][channels]
     training = _authors_training(profile, activation, loss, channels)
-    training |= {"keep": "best"} | ({} if points is None else {"points": points})
+    training |= {"loss": loss, "keep": "best"} | ({} if points is None else {"points": points})
     stays_low = loss == "batch" and "optimizer" not in training
-    raw: dict[str, Any] = {
-        "task": {"decays": decays},
-        "network": {
-            "neurons": profile.neurons,
-            "activation": shape if (activation, loss) == ("sigmoid", "proxy") and channels > 2 else activation,
-            "weights": factored(profile) if stays_low else "dense",
-        },
-        "training": {"loss": loss} | training | ({"train": "recurrent+decoders"} if activation == "sigmoid" else {}),
+    if activation == "sigmoid":
+        training |= {"train": "recurrent+decoders"}
+    network = {
+        "neurons": profile.neurons,
+        "activation": shape if (activation, loss) == ("sigmoid", "proxy") and channels > 2 else activation,
+        "weights": factored(profile) if stays_low else "dense",
     }
-    return [Specification.parse(raw | {"seed": seed}) for seed in range(profile.seeds(seeds, few))]
+    return [training_run(decays, network, seed=seed, **training) for seed in range(profile.seeds(seeds, few))]
 
 
 def _authors_training(profile: Profile, activation: str, loss: str, channels: int) -> dict[str, Any]:
-    r"""Their rates: for descent in their normalisation of the batch loss, the paper's over $T^3$.
+    """Return the fields of the authors' training.
 
-    Points: their program draws 4096 independent ones, for two channels too, where its settings say 256. `POINTS` has
-    fewer, spread so that they leave as much noise in the gradients, or up to fifteen times as much for ReLU. With 512
-    evenly spread two channels end at the r of 4096 independent ones: 0.0515 and 0.0519 for ReLU, 0.094 and 0.088 for
-    sigmoids, one training each.
+    For gradient descent the learning rate is the paper's divided by $T^3$, because the authors normalise the batch
+    loss.
+
+    The authors' program draws 4096 independent points, for two channels too, although its settings say 256. `POINTS`
+    has fewer points, spread evenly so that the noise of the gradients is as large as theirs, or up to fifteen times as
+    large for ReLU. With 512 evenly spread points, networks of two channels reach the r of 4096 independent points:
+    0.0515 and 0.0519 for ReLU, 0.094 and 0.088 for sigmoids, with one training each.
     """
     if loss == "batch" and (activation, channels) == ("sigmoid", 2):
         return {"duration": 10, "batch": 8, "optimizer": "adam", "learning_rate": 5e-5, "steps": 10000}
@@ -149,24 +185,21 @@ PROXY_SCALES = (0.05, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 20.0)
 
 
 def proxy_scales(profile: Profile) -> tuple[float, ...]:
-    """All of them, or those that take at most a few seconds each: the number of steps grows away from s = 1."""
+    """Return the scales of Figs 16 and 17. The quick profile omits the outermost, which need the most steps."""
     return PROXY_SCALES[1:-1] if profile.quick else PROXY_SCALES
 
 
-def proxy_descent(scale: float, neurons: int, seed: int) -> Specification:
-    r"""Exact ReLU proxy from W = 0 to a loss of 1e-9. The largest Hessian eigenvalue is below $12\,(1 + s^2)$."""
+def proxy_descents(profile: Profile, neurons: int, seeds: int) -> list[list[Run]]:
+    """Return a row of `proxy_descent` for each scale, with a column for each seed."""
+    return [[proxy_descent(scale, neurons, seed) for seed in range(seeds)] for scale in proxy_scales(profile)]
+
+
+def proxy_descent(scale: float, neurons: int, seed: int) -> Run:
+    r"""Return a descent on the exact ReLU proxy loss from W = 0 to a loss of 1e-9.
+
+    The largest eigenvalue of the Hessian is below $12\,(1 + s^2)$.
+    """
     rate = 0.16 / (1 + scale**2)
-    return Specification.parse(
-        {
-            "seed": seed,
-            "task": {"decays": [PROXY_DECAY], "scales": [scale]},
-            "network": {"neurons": neurons, "weights": "lowrank", "precision": "float64"},
-            "training": {"loss": "proxy", "learning_rate": rate, "steps": 200_000, "stop_loss": 1e-9},
-        }
-    )
-
-
-def first_below(curve: np.ndarray, limit: float, window: int = 20) -> float:
-    """The step from which a loss, averaged over a window, is below its limit; infinite if it never is."""
-    below = np.flatnonzero(np.convolve(curve, np.ones(window) / window, mode="valid") < limit)
-    return float(below[0]) if len(below) else float("inf")
+    network = {"neurons": neurons, "weights": "lowrank", "precision": "float64"}
+    training = {"loss": "proxy", "learning_rate": rate, "steps": 200_000, "stop_loss": 1e-9}
+    return training_run([PROXY_DECAY], network, scales=[scale], seed=seed, **training)

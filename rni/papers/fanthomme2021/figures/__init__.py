@@ -1,1 +1,1 @@
-"""The paper's figures, one module each; every module has a `FIGURE`."""
+"""The figures of the paper. Each module defines the names that `rni.papers.Figure` lists."""

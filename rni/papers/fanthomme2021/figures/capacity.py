@@ -2,6 +2,7 @@
 
 from functools import partial
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,39 +16,36 @@ from rni.designs import Design, design, polish
 from rni.designs.axes import split
 from rni.designs.certificate import certify
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.bent import bent
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.trainings import Run, networks, training_run
 from rni.plots.style import CHANNELS, THEORY, legend, panels
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.tasks.integration import Integration
 from rni.theory import largest_channels, least_neurons, untuned_error
 
 DURATION = 2000
-EXCESS = 1.3  # neurons, in parts of the bound
-SEVERAL = {True: (2, 5, 8), False: (2, 4, 8, 16, 30)}  # channels, in the quick profile and in the paper's
+EXCESS = 1.3  # neurons over the least number
+SEVERAL = {True: (2, 5, 8), False: (2, 4, 8, 16, 30)}  # channels, in the quick profile and in the others
 DRAWS = {True: 20, False: 60}
-SIZES = {True: (100,), False: (100, 300, 1000, 4000)}  # neurons of the trainings
-TRAINED = {"proxy": (2, 3, 5, 8), "batch": (2, 3, 5)}  # channels; on batches 4000 neurons learn two and three only
-TRAINING = {"proxy": {"points": 64, "steps": 1500}, "batch": {"steps": 2000}}
+SIZES = {True: (100,), False: (100, 300, 1000, 4000)}  # neurons of the trained networks
+TRAINED = {
+    "proxy": (2, 3, 5, 8),
+    "batch": (2, 3, 5),
+}  # channels; on batches 4000 neurons learn only 2 and 3
+TRAINING: dict[str, dict[str, Any]] = {"proxy": {"points": 64, "steps": 1500}, "batch": {"steps": 2000}}
 SMOOTH = {True: (300,), False: (300, 1000, 4000)}  # neurons of the sigmoid designs
 TABLE = (("batch", 1), ("batch", 2), ("proxy", 1), ("proxy", 2), ("proxy", 3), ("proxy", 5))
 TOLERATED = (0.1, 0.01)
 UNTUNED = [(channels, n) for n in (100, 300, 1000) for channels in (1, 3, 10, 30)]
 
 
-def trainings(profile: Profile) -> dict[tuple[str, int, int], Specification]:
-    """By loss, neurons and channels: ReLU networks, decays 0.95."""
+def trainings(profile: Profile) -> dict[tuple[str, int, int], Run]:
+    """Return ReLU networks with decays 0.95, by loss, neurons and channels."""
     return {
-        (loss, n, channels): Specification.parse(
-            {
-                "task": {"decays": [0.95] * channels},
-                "network": {"neurons": n, "weights": _form(loss, n, channels)},
-                "training": {"loss": loss, **TRAINING[loss]},
-            }
+        (loss, n, channels): training_run(
+            [0.95] * channels, {"neurons": n, "weights": _form(loss, n, channels)}, loss=loss, **TRAINING[loss]
         )
         for loss, several in TRAINED.items()
         for n in SIZES[profile.quick]
@@ -57,22 +55,26 @@ def trainings(profile: Profile) -> dict[tuple[str, int, int], Specification]:
 
 
 def _form(loss: str, neurons: int, channels: int) -> str:
-    """Factored where the rank of W stays far below its size: on batches of five channels it grows to 150."""
+    """Return the form of W. Factors are faster where the rank stays low. Five channels on batches reach 150."""
     return "dense" if neurons < 1000 or (loss, channels) == ("batch", 5) else "lowrank"
 
 
-def table_networks(profile: Profile) -> list[Specification]:
-    """The first ReLU network of each column of Table 1."""
+def table_networks(profile: Profile) -> list[Run]:
+    """Return the first ReLU network of each column of Table 1."""
     return [networks(profile, "relu", loss, channels, 1)[0] for loss, channels in TABLE]
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [*trainings(profile).values(), *table_networks(profile)]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     channels = SEVERAL[profile.quick]
     neurons = [ceil(EXCESS * least_neurons(number)) for number in channels]
     designs = [_first(number, n) for number, n in zip(channels, neurons, strict=True)]
     certificates = [certify(made.network) for made in designs]
-    polished = [polish(runs[specification].network) for specification in table_networks(profile)]
-    trained = {size: _error(runs[specification]) for size, specification in trainings(profile).items()}
+    polished = [polish(results[specification].network) for specification in table_networks(profile)]
+    trained = {size: _error(results[specification]) for size, specification in trainings(profile).items()}
     smooth = [(n, *_held_by_sigmoids(n)) for n in SMOOTH[profile.quick]]
     bend = bent(Integration([0.95, 0.9]), 100)
     x = white_noise(8, 400, 2, torch.Generator().manual_seed(0)).double()
@@ -99,25 +101,26 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def _first(channels: int, neurons: int) -> Design:
-    """Of the first seed whose decoders point to all sides often enough."""
+    """Design a network with the first seed whose decoders can be split into groups that cancel."""
     for seed in range(20):
         try:
             return design(Integration(np.linspace(0.995, 0.9, channels).tolist()), neurons, seed=seed)
         except InputError:
             continue
-    raise InputError(f"neurons: {neurons}; allowed: more for {channels} channels")
+    raise InputError("neurons", neurons, f"more, for {channels} channels")
 
 
 def _refused(channels: int) -> bool:
+    """Return whether a design with one neuron fewer than the bound is refused."""
     try:
         design(Integration([0.9] * channels), least_neurons(channels) - 1)
-    except InputError as error:
-        return str(least_neurons(channels)) in str(error)
+    except InputError:
+        return True
     return False
 
 
 def _found(channels: int, neurons: int, draws: int) -> float:
-    """The part of random decoders that can be split into groups with 0 in their hulls."""
+    """Return the part of random decoders that can be split into groups with 0 in their convex hulls."""
     found = 0
     for seed in range(draws if channels < 10 else draws // 4):
         d = vectors.independent(neurons, channels, torch.Generator().manual_seed(seed)).decoders
@@ -126,7 +129,7 @@ def _found(channels: int, neurons: int, draws: int) -> float:
 
 
 def _held_by_sigmoids(neurons: int) -> tuple[int, ...]:
-    """The most channels of designed sigmoid networks (decays 0.8) that err by less than each of `TOLERATED`."""
+    """Return the most channels (decays 0.8) for which a designed sigmoid network errs less than each of `TOLERATED`."""
     held = [0] * len(TOLERATED)
     for channels in range(1, largest_channels(neurons)):
         try:
@@ -138,14 +141,17 @@ def _held_by_sigmoids(neurons: int) -> tuple[int, ...]:
 
 
 def sigmoid_channels(neurons: float) -> float:
-    r"""$\sqrt{n/2\pi} / \bar y$: where each neuron serves one channel, n / D of them give outputs up to
-    $(n / D)\,\langle d_+\rangle$ with $\langle d_+\rangle = 1/\sqrt{2\pi n}$; $\bar y$ = the largest integral."""
+    r"""Return $\sqrt{n/2\pi} / \bar y$, the number of channels that bounded neurons can hold.
+
+    If each neuron serves one channel, n / D neurons give outputs up to $(n / D)\,\langle d_+\rangle$, with
+    $\langle d_+\rangle = 1/\sqrt{2\pi n}$. These outputs have to reach the largest integral $\bar y$.
+    """
     (largest,) = Integration([0.8]).largest_integral()
     return (neurons / (2 * np.pi)) ** 0.5 / largest
 
 
 def _untuned(channels: int, neurons: int) -> float:
-    """Relative error of the outputs with currents along the decoders, over four draws."""
+    """Return the relative error of the outputs if the currents lie along the decoders, over four draws."""
     generator = torch.Generator().manual_seed(0)
     d = torch.randn(4, neurons, channels, generator=generator) / neurons**0.5
     z = torch.randn(4, 64, channels, generator=generator)
@@ -159,14 +165,19 @@ def _error(result: Result) -> float:
 
 @torch.no_grad()
 def _nonlinear_part(net: Network, x: torch.Tensor) -> float:
-    """The part of the currents' variance that no linear map of the integrals explains."""
+    """Return the part of the currents' variance that no linear map of the integrals explains."""
     currents, z = (values.flatten(0, 1) for values in (net.currents(x), net.task.targets(x)))
     residual = currents - z @ torch.linalg.lstsq(z, currents, driver="gelsd").solution
     return float(residual.square().sum() / currents.square().sum())
 
 
 def law(columns: list[np.ndarray], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Exponents p of values = c x_1^p_1 x_2^p_2 ... by least squares of the logarithms, and their standard errors."""
+    """Fit a power law, values = c x_1^p_1 x_2^p_2 ..., by least squares of the logarithms.
+
+    Returns
+    -------
+    exponents, standard_errors : array, shape (columns,)
+    """
     a = np.column_stack([np.ones(len(values)), *(np.log(column) for column in columns)])
     fitted, *_ = np.linalg.lstsq(a, np.log(values), rcond=None)
     scatter = np.square(np.log(values) - a @ fitted).sum() / max(1, len(values) - a.shape[1])
@@ -174,13 +185,13 @@ def law(columns: list[np.ndarray], values: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def held(trained: np.ndarray, tolerated: float) -> dict[int, int]:
-    """By neurons: the most channels of the trained networks that err by less than tolerated, 1 if none of them."""
+    """Return, by neurons, the most channels of a trained network with an error below `tolerated`, at least 1."""
     sizes = np.unique(trained[:, 0])
     return {int(n): int(max([1, *trained[(trained[:, 0] == n) & (trained[:, 2] < tolerated), 1]])) for n in sizes}
 
 
 def by_the_law(trained: np.ndarray, exponents: np.ndarray, tolerated: float) -> dict[int, float]:
-    """By neurons: the channels at which the power law through the stable networks errs by as much as is tolerated."""
+    """Return, by neurons, the number of channels at which the fitted power law reaches the tolerated error."""
     stable = trained[trained[:, 2] < 1]
     of_channels, of_neurons = exponents
     level = np.mean(np.log(stable[:, 2]) - of_channels * np.log(stable[:, 1]) - of_neurons * np.log(stable[:, 0]))
@@ -200,8 +211,8 @@ def claims(measured: Measured) -> list[Claim]:
         if len(np.unique(stable[:, 0])) > 1:
             exponents, bars = law([stable[:, 1], stable[:, 0]], stable[:, 2])
             for name, exponent_of, bar in zip(("D", "n"), exponents, bars, strict=True):
-                laws[f"exponent of {name}, {loss}"] = float(exponent_of)
-                laws[f"its standard error, {name}, {loss}"] = float(bar)
+                laws[f"exponent of {name}, {loss}"] = exponent_of
+                laws[f"its standard error, {name}, {loss}"] = bar
             for n, channels in by_the_law(trained, exponents, 0.1).items():
                 held_at_a_tenth[f"n = {n}, {loss}"] = channels / largest_channels(n)
     table = {f"{loss}, D = {channels}": k for k, (loss, channels) in enumerate(TABLE)}
@@ -212,15 +223,15 @@ def claims(measured: Measured) -> list[Claim]:
             statement="With 1.3 D (D + 1) neurons ReLU networks integrate D channels exactly.",
             criterion=f"relative error below 1e-9 over {DURATION} steps, and a rigorous bound below 1e-6",
             expected="exact",
-            measured={name: float(measured["errors"][k]) for name, k in by_channels.items()},
+            measured={name: measured["errors"][k] for name, k in by_channels.items()},
             holds=lambda m: max(m.values()) < 1e-9 and bool((measured["bounds"] < 1e-6).all()),
         ),
         ours(
             id="capacity.bound",
             statement="Below D (D + 1) neurons, with decoders in general position, none does (theorem).",
-            criterion="one neuron fewer is refused, and the bound named, for each number of channels",
+            criterion="one neuron fewer is refused, for each number of channels",
             expected="all",
-            measured=float(measured["refused"].mean()),
+            measured=measured["refused"].mean(),
             holds=lambda m: m == 1,
         ),
         ours(
@@ -228,7 +239,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Random decoders can nearly always be split into groups that cancel, from 5 channels on.",
             criterion="found in 95 % of the draws at 1.3 D (D + 1) neurons, for each D of 5 or more",
             expected="at least 0.95; below 5 channels few rows can leave a side empty, and no solution exists",
-            measured={name: float(measured["found"][k]) for name, k in by_channels.items()},
+            measured={name: measured["found"][k] for name, k in by_channels.items()},
             holds=lambda m: bool((measured["found"][many] >= 0.95).all()),
         ),
         ours(
@@ -236,7 +247,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"Currents along the decoders err by $\sqrt{(D + 2)/n}$, so that $n\epsilon^2$ channels fit.",
             criterion="the exponent of (D + 2) / n is within 0.05 of 1/2",
             expected="0.5",
-            measured={"exponent": float(exponent), "standard error": float(deviation)},
+            measured={"exponent": exponent, "standard error": deviation},
             holds=lambda m: abs(m["exponent"] - 0.5) < 0.05,
         ),
         ours(
@@ -246,8 +257,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="by the power law, at an error of 10 %, at most half of the exact capacity, on the proxy and on "
             "batches, for 100 to 4000 neurons; the exponent of D above 1, that of n below 0, both by three standard "
             "errors, where the error is below 1",
-            revised="first for the proxy and up to 1000 neurons only, and of the channels that were tried, eight at "
-            "most, of which 1000 neurons and more hold all; the bars are the same",
+            revised="The first criterion was for the proxy and up to 1000 neurons only, and it counted the channels "
+            "among the up to eight that were tried, all of which 1000 neurons hold. The limits are the same.",
             expected="fewer",
             measured=held_at_a_tenth | laws or None,
             needs="100 to 4000 neurons (--profile paper)",
@@ -266,9 +277,10 @@ def claims(measured: Measured) -> list[Claim]:
             "integral: bounded neurons that serve one channel each give no more.",
             criterion="the most channels within 1 % are within a factor of 2 of that, at 300, 1000 and 4000 neurons, "
             f"over {DURATION} steps, decays 0.8",
-            revised="written when 300 and 1000 neurons had been seen at decays 0.8 to 0.75: one and three channels",
+            revised="The criterion was written after 300 and 1000 neurons had been measured at decays 0.8 to 0.75: one "
+            "and three channels.",
             expected="; ".join(f"n = {n:.0f}: {sigmoid_channels(n):.2g}" for n in measured["smooth"][:, 0]),
-            measured={f"n = {n:.0f}": float(within) for n, _, within in measured["smooth"]},
+            measured={f"n = {n:.0f}": within for n, _, within in measured["smooth"]},
             holds=lambda m: all(
                 1 / 2 <= within / sigmoid_channels(n) <= 2 for n, _, within in measured["smooth"].tolist()
             ),
@@ -278,7 +290,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Next to the trained ReLU networks of Table 1 there are exact integrators with the same vectors.",
             criterion="polished, each errs by less than 1e-9, and W moved by less than its own norm",
             expected="exact",
-            measured={f"distance, {name}": float(measured["polish_distance"][k]) for name, k in table.items()},
+            measured={f"distance, {name}": measured["polish_distance"][k] for name, k in table.items()},
             holds=lambda m: max(m.values()) < 1 and bool((measured["polish_after"] < 1e-9).all()),
         ),
         ours(
@@ -335,22 +347,13 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="capacity",
-    order=210,
-    computes=True,
-    title="How many integrals n neurons can hold",
-    section="Beyond the paper",
-    caption=r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at "
-    r"$1.3\,D(D+1)$ neurons; what fits within an error $\epsilon$ with currents along the decoders, $n\epsilon^2 - 2$; "
-    r"what networks trained on the proxy hold (of 2, 3, 5 and 8 channels; 1 where all of these err by more); what "
-    r"designed sigmoid networks hold, with what bounded neurons that serve one channel each can, $\sqrt{n/2\pi}$ in "
-    r"units of the largest integral. B: norm of $W$ of these designs. C: error of networks trained on the proxy "
-    r"(squares) and on batches (crosses), over 200 steps of white noise; dotted, $\sqrt{(D+2)/n}$. D: how far the "
-    r"trained ReLU networks of Table 1 are from the exact integrator next to them, which has the same encoders and "
-    r"decoders.",
-    runs=lambda profile: [*trainings(profile).values(), *table_networks(profile)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+CAPTION = (
+    r"A: channels against neurons: the bound of exact ReLU networks with given decoders; designs at $1.3\,D(D+1)$ "
+    r"neurons; what fits within an error $\epsilon$ with currents along the decoders, $n\epsilon^2 - 2$; what networks "
+    "trained on the proxy hold (of 2, 3, 5 and 8 channels; 1 where all of these err by more); what designed sigmoid "
+    r"networks hold, with what bounded neurons that serve one channel each can, $\sqrt{n/2\pi}$ in units of the "
+    "largest integral. B: norm of $W$ of these designs. C: error of networks trained on the proxy (squares) and on "
+    r"batches (crosses), over 200 steps of white noise; dotted, $\sqrt{(D+2)/n}$. D: how far the trained ReLU networks "
+    "of Table 1 are from the exact integrator next to them, which has the same encoders and decoders."
 )
+COMPUTES = True

@@ -1,4 +1,4 @@
-"""Fig 1: the network, and the integral that it is asked for."""
+"""Fig 1: the network and its target."""
 
 import numpy as np
 import torch
@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Circle, FancyArrowPatch
 
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
 from rni.plots.style import CHANNELS, TARGET, panels
 from rni.tasks.inputs import pulses
 from rni.tasks.integration import Integration
@@ -16,7 +15,7 @@ TASK = Integration((0.95, 0.8), (1.0, 1.0))
 DURATION = 150
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     generator = torch.Generator().manual_seed(2)
     x = pulses(1, DURATION, TASK.channels, 0.06, generator).double()
     targets = TASK.targets(x)[0]
@@ -78,14 +77,7 @@ def _draw_network(axis: Axes) -> None:
             axis.text(x, y + 0.3, text, ha="center", color=CHANNELS[c])
 
 
-FIGURE = Figure(
-    id="fig1",
-    order=10,
-    title="Network and task",
-    section="Definitions and model",
-    caption=r"A: inputs enter the recurrent network along the encoders $e_c$, outputs are read along the decoders "
-    r"$d_c$. B: two sparse input sequences (bars) and their decaying integrals, with a slow and a fast decay.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+CAPTION = (
+    r"A: inputs enter the recurrent network along the encoders $e_c$, outputs are read along the decoders "
+    r"$d_c$. B: two sparse input sequences (bars) and their decaying integrals, with a slow and a fast decay."
 )

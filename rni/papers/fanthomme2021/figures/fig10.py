@@ -1,4 +1,4 @@
-"""Fig 10: each neuron codes its own combination of the two integrals, mixed selectivity."""
+"""Fig 10: mixed selectivity. Each neuron codes its own combination of the two integrals."""
 
 from typing import Literal
 
@@ -8,20 +8,19 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import angles, current_coordinates, harmonics, linear_map, mixing, selectivity_vectors, svd
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import by_the_authors, networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import evenly_spread, stack
+from rni.papers.fanthomme2021.trainings import Run, by_the_authors, changed, networks
 from rni.plots.style import CHANNELS, SEQUENTIAL, THEORY, legend, panels
-from rni.runs.specification import Specification, override
 from rni.tasks.inputs import white_noise
 
 TRAJECTORIES, DURATION = 32, 200
 MAPPED, SHOWN = 256, 5000  # trajectories and samples of panel A
 UNIFORM = 2**0.5 - 1  # mean of the mixing index over all directions of the plane
-ENOUGH = 8  # networks from which on their statistics are tested
+ENOUGH = 8  # the least number of networks for a test of their statistics
 NEEDED = f"{ENOUGH} networks (--profile paper)"
-NARROW = np.pi / 16  # half width of what counts as on the axes, and as between them
-CLEAR = 1.25  # density on the axes over density between them, from which on peaks are clear
+NARROW = np.pi / 16  # half width of the ranges of angles on the axes and between them
+CLEAR = 1.25  # the least density on the axes over that between them for clear peaks
 
 PEAKS = (
     f"mean over the networks of the density of angles on the axes over the density between them at least {CLEAR:g}, "
@@ -29,35 +28,41 @@ PEAKS = (
     f"tested on {ENOUGH} networks or more"
 )
 HARMONIC = (
-    "the fourth harmonic of all angles with a p-value below 1e-6 and a phase within pi / 4 of 0: it took the neurons "
-    "of a network for independent, and asked for a preference, not for clear peaks."
+    "The first criterion was a p-value below 1e-6 and a phase within pi / 4 of 0 for the fourth harmonic of all "
+    "angles. It assumed that the neurons of a network are independent, and tested for a preference, not for clear "
+    "peaks."
 )
 
 
-def specifications(profile: Profile, activation: Literal["relu", "sigmoid"]) -> list[Specification]:
-    """Two channels: ReLU by the batch loss, sigmoid by the proxy loss as the authors train them."""
+def specifications(profile: Profile, activation: Literal["relu", "sigmoid"]) -> list[Run]:
+    """Return networks of two channels: ReLU trained on batches, sigmoid trained on the proxy as the authors do."""
     if activation == "relu":
         return networks(profile, "relu", "batch", 2, 16, few=8)
     return by_the_authors(profile, "sigmoid", "proxy", 2, 16, few=8, points=64)
 
 
-def as_printed(profile: Profile) -> list[Specification]:
-    """Sigmoid networks with the proxy loss as the paper prints it: the current term summed over neurons."""
-    raw = [each.to_dict() for each in specifications(profile, "sigmoid")]
-    return [Specification.parse(override(each, {"current_weight": 1.0})) for each in raw]
+def as_printed(profile: Profile) -> list[Run]:
+    """Return sigmoid networks trained on the proxy loss as printed, with the current term summed over neurons."""
+    return [changed(run, {"training.loss.current_weight": 1.0}) for run in specifications(profile, "sigmoid")]
 
 
-def others(profile: Profile) -> dict[str, Specification]:
-    """One network each of other losses and numbers of channels, for what the paper says of any of them."""
+def others(profile: Profile) -> dict[str, Run]:
+    """Return one network for each of several other losses and numbers of channels, by name."""
     kinds = [("relu", "proxy", 2), ("relu", "proxy", 3), ("relu", "batch", 3), ("sigmoid", "batch", 3)]
     return {f"{f}, {loss}, D = {d}": networks(profile, f, loss, d)[0] for f, loss, d in kinds}
 
 
 @torch.no_grad()
 def examine(net: Network) -> dict[str, np.ndarray]:
-    """Selectivity vectors, and for each neuron the squared activity they leave unexplained and how often it fires.
+    """Measure the selectivity vectors of all neurons, and how well they explain the activity.
 
-    Inputs come with their opposites, so that the integrals are spread alike over both sides of any line through 0.
+    Inputs come with their opposites, so the integrals are distributed symmetrically around 0.
+
+    Returns
+    -------
+    dict
+        The vectors (neurons, channels), and for each neuron the squared activity that they do not explain, the squared
+        activity, and the part of the samples in which it is active.
     """
     directions = svd(net.recurrent, net.channels).left.double()
     x = white_noise(TRAJECTORIES // 2, DURATION, net.channels, torch.Generator().manual_seed(0))
@@ -77,7 +82,7 @@ def examine(net: Network) -> dict[str, np.ndarray]:
 
 @torch.no_grad()
 def map_activity(net: Network, neuron: int) -> dict[str, np.ndarray]:
-    """Integrals and activity of a neuron at some samples of many trajectories."""
+    """Return the integrals and the activity of one neuron for some samples of many trajectories."""
     generator = torch.Generator().manual_seed(1)
     x = white_noise(MAPPED, DURATION, net.channels, generator)
     h = torch.stack([h[:, neuron] for _, h in net.steps(x)], 1).flatten()
@@ -85,17 +90,24 @@ def map_activity(net: Network, neuron: int) -> dict[str, np.ndarray]:
     return {"integrals": net.task.targets(x.double()).flatten(0, 1)[some].numpy(), "activity": h[some].numpy()}
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
-    nets = {name: [runs[s].network for s in specifications(profile, name)] for name in ("relu", "sigmoid")}
-    relu, sigmoid = ([examine(net) for net in nets[name]] for name in ("relu", "sigmoid"))
-    measured: Measured = {key: np.stack([each[key] for each in relu]) for key in ("residual", "power", "active")}
-    measured["relu_vectors"] = np.stack([each["vectors"] for each in relu])
-    measured["sigmoid_vectors"] = np.stack([each["vectors"] for each in sigmoid])
-    printed = [examine(runs[s].network) for s in as_printed(profile)]
-    measured["printed_vectors"] = np.stack([each["vectors"] for each in printed])
+def runs(profile: Profile) -> list[Run]:
+    return [
+        *specifications(profile, "relu"),
+        *specifications(profile, "sigmoid"),
+        *as_printed(profile),
+        *others(profile).values(),
+    ]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
+    nets = {name: [results[s].network for s in specifications(profile, name)] for name in ("relu", "sigmoid")}
+    nets["printed"] = [results[s].network for s in as_printed(profile)]
+    examined = {name: stack([examine(net) for net in several]) for name, several in nets.items()}
+    measured: Measured = {key: examined["relu"][key] for key in ("residual", "power", "active")}
+    measured |= {f"{name}_vectors": each["vectors"] for name, each in examined.items()}
     measured["other_names"] = np.array(list(others(profile)))
     for k, each in enumerate(others(profile).values()):
-        measured[f"other_vectors_{k}"] = examine(runs[each].network)["vectors"]
+        measured[f"other_vectors_{k}"] = examine(results[each].network)["vectors"]
     lengths = np.linalg.norm(measured["relu_vectors"][0], axis=1)
     neuron = int(np.abs(lengths - np.median(lengths)).argmin())
     return measured | {"neuron": np.array(neuron)} | map_activity(nets["relu"][0], neuron)
@@ -106,7 +118,7 @@ def claims(measured: Measured) -> list[Claim]:
     relu, sigmoid, printed = vectors
     kinds = {"relu, batch, D = 2": relu.flatten(0, 1), "sigmoid, proxy, D = 2": sigmoid.flatten(0, 1)}
     kinds |= {str(n): torch.from_numpy(measured[f"other_vectors_{k}"]) for k, n in enumerate(measured["other_names"])}
-    even = {d: (uniform_mixing(d), pure(_even(d))) for d in {s.shape[1] for s in kinds.values()}}
+    even = {d: (uniform_mixing(d), pure(evenly_spread(d))) for d in {s.shape[1] for s in kinds.values()}}
     halves = np.abs(measured["active"] - 0.5) <= 0.05
     return [
         Claim(
@@ -116,7 +128,7 @@ def claims(measured: Measured) -> list[Claim]:
             r"coordinates of the current.",
             criterion="it explains at least 0.98 of the squared activity of all neurons over 200 steps",
             expected="of this form",
-            measured=float(1 - measured["residual"].sum() / measured["power"].sum()),
+            measured=1 - measured["residual"].sum() / measured["power"].sum(),
             holds=lambda part: part >= 0.98,
         ),
         Claim(
@@ -125,7 +137,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="A neuron is only ever active in half of the plane of the integrals.",
             criterion="at least 95 % of the neurons are active in 0.5 +- 0.05 of samples that are symmetric around 0",
             expected="one half",
-            measured=float(halves.mean()),
+            measured=halves.mean(),
             holds=lambda part: part >= 0.95,
         ),
         Claim(
@@ -144,7 +156,8 @@ def claims(measured: Measured) -> list[Claim]:
                 and abs(m["axes over between"] - 1) <= 3 * m["standard error"]
             ),
             settings="8 networks (16 in the full profile), by our protocol of Table 1",
-            revised="Rayleigh's test over the neurons of all networks, as if they were independent.",
+            revised="The first criterion was Rayleigh's test over the neurons of all networks, as if they were "
+            "independent.",
         ),
         Claim(
             id="fig10.sigmoid-peaks",
@@ -171,8 +184,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=_clear,
             settings="64 points, evenly spread, instead of 4096 independent ones; 8 networks (16 in the full profile)",
             revised=HARMONIC + " It was tested on networks with fixed decoders, then on 16 (0.833 ± 0.031).",
-            because="an erratum (sum_over_neurons): the trainings of the figure have the mean over neurons, with "
-            "which the peaks are there (fig10.sigmoid-peaks).",
+            because="Erratum sum_over_neurons: the trainings of the figure average over neurons, and then the peaks "
+            "are there (fig10.sigmoid-peaks).",
         ),
         Claim(
             id="fig10.mixed",
@@ -186,29 +199,26 @@ def claims(measured: Measured) -> list[Claim]:
             | {f"pure, {name}": pure(s) / even[s.shape[1]][1] for name, s in kinds.items()},
             holds=lambda m: all(m[name] >= 0.5 and m[f"pure, {name}"] <= 2 for name in kinds),
             settings="our protocol of Table 1 and Fig 7, but for sigmoids on the proxy",
-            revised="the mean alone, which leaves room for many neurons of one integral.",
+            revised="The first criterion was the mean alone, which allows many neurons of one integral.",
         ),
     ]
 
 
-def _even(channels: int) -> torch.Tensor:
-    """Directions spread evenly over D dimensions."""
-    gaussian = torch.randn(2**17, channels, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return gaussian / gaussian.norm(dim=1, keepdim=True)
-
-
 def uniform_mixing(channels: int) -> float:
-    r"""The mean mixing index of directions spread evenly over D dimensions; $\sqrt 2 - 1$ for two."""
-    return float(mixing(_even(channels)).mean)
+    r"""Return the mean mixing index of evenly spread directions in D dimensions, $\sqrt 2 - 1$ for D = 2."""
+    return float(mixing(evenly_spread(channels)).mean)
 
 
 def pure(vectors: torch.Tensor) -> float:
-    """The part of neurons with a mixing index below a tenth of the mean of evenly spread directions."""
+    """Return the part of neurons whose mixing index is below a tenth of the mean of evenly spread directions."""
     return float((mixing(vectors).neurons < 0.1 * uniform_mixing(vectors.shape[1])).double().mean())
 
 
 def _preference(vectors: torch.Tensor) -> dict[str, float]:
-    r"""p-values of the networks' harmonics $m_k$: $e^{-N |\bar m|^2 / \langle |m|^2 \rangle}$ if phases are random."""
+    r"""Return a p-value for each harmonic $m_k$ of the angles.
+
+    $p = e^{-N |\bar m|^2 / \langle |m|^2 \rangle}$ if the phases of the N networks are random.
+    """
     found = [harmonics(angles(each)) for each in vectors]
     m = torch.stack([torch.polar(each.lengths, each.phases) for each in found])
     p = torch.exp(-len(m) * m.mean(0).abs().square() / m.abs().square().mean(0))
@@ -216,7 +226,7 @@ def _preference(vectors: torch.Tensor) -> dict[str, float]:
 
 
 def _peaks(vectors: torch.Tensor) -> dict[str, float]:
-    """Density of the angles of a network on the axes over that between them: mean and standard error over networks."""
+    """Return the density of angles on the axes over the density between them, with its standard error over networks."""
     place = torch.stack([angles(each) for each in vectors]) % (np.pi / 2)
     axes = (place < NARROW) | (place > np.pi / 2 - NARROW)
     ratios = axes.double().sum(1) / ((place - np.pi / 4).abs() < NARROW).double().sum(1)
@@ -250,25 +260,12 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig10",
-    order=100,
-    title="Mixed selectivity",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"A: activity of a ReLU neuron with a selectivity vector $s_i$ of median length over the plane of the "
+CAPTION = (
+    r"A: activity of a ReLU neuron with a selectivity vector $s_i$ of median length over the plane of the "
     rf"integrals, on white noise of {DURATION} steps, with the line on which its current changes sign. B to D: "
     r"angles of the selectivity vectors of all neurons of all networks; dotted: uniform. ReLU: decays 0.995 and 0.993, "
     r"batch loss; sigmoid: decays 0.8 and 0.75, proxy loss, in C as the authors train but for the points "
     r"(mean over neurons of the current term, decoders trained, Adam at a constant rate, 1000 steps, 64 evenly "
     r"spread points instead of 4096 independent ones), in D the same with the sum over neurons that the "
-    r"paper prints. Shaded: what counts as on the axes.",
-    runs=lambda profile: [
-        *specifications(profile, "relu"),
-        *specifications(profile, "sigmoid"),
-        *as_printed(profile),
-        *others(profile).values(),
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"paper prints. Shaded: what counts as on the axes."
 )

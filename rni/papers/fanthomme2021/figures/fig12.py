@@ -1,6 +1,7 @@
-"""Fig 12: Dale's law adds a singular mode to W that carries the signs."""
+"""Fig 12: under Dale's law W has an additional singular mode, which carries the signs."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ from rni.analysis.dale import breaks_dale, dale_mode, rectified_spectrum
 from rni.core.tensors import read_tensors
 from rni.files.native import save
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import stack
+from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, POPULATIONS, TARGET, THEORY, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.weights.dale import Dale, dale_signs
 
@@ -34,56 +35,54 @@ EXCITATORY, INHIBITORY = POPULATIONS["+"], POPULATIONS["-"]
 
 def specification(
     profile: Profile, channels: int = 2, inhibitory: float | None = 0.25, seed: int = 0, radius: float = 0.0
-) -> Specification:
-    r"""ReLU networks from W = 0, batch descent on sequences of 4 steps; without Dale's law where `inhibitory` is None.
+) -> Run:
+    """Return a ReLU network, trained by batch descent on sequences of 4 steps.
 
-    The rate starts at about twice the authors' $1/T^3$ for two channels and falls to 0, in a third of their steps where
-    the errors are judged, and fewer where only the modes are. From half as much again on, the first steps
-    leave a sign mode that is too large for good.
+    `inhibitory` is the fraction of inhibitory neurons; None means no constraint on the signs. For two channels the rate
+    starts at about twice the authors' $1/T^3$ and falls to 0. There are a third of the authors' steps where the errors
+    are judged, and fewer where only the modes are. At three times the authors' rate or more the first steps create a
+    sign mode that stays too large.
     """
-    judged = channels == 2 and inhibitory in (None, 0.0, 0.25)  # by its accuracy too, which takes longest
+    judged = channels == 2 and inhibitory in (None, 0.0, 0.25)  # the accuracy needs the longest training
     steps = (1500 if judged else 500) * channels
     weights = "dense" if inhibitory is None else {"name": "dale", "inhibitory": inhibitory}
-    raw: dict[str, Any] = {
-        "seed": seed,
-        "task": {"decays": DECAYS[:channels]},
-        "network": {"neurons": profile.neurons, "weights": weights, "initial_radius": radius},
-        "training": {
-            "duration": DURATION,
-            "batch": 16,
-            "learning_rate": 0.06 / max(channels, 2),
-            "schedule": "cosine",
-            "steps": steps,
-        },
-    }
-    return Specification.parse(raw)
+    network = {"neurons": profile.neurons, "weights": weights, "initial_radius": radius}
+    training: dict[str, Any] = {"duration": DURATION, "batch": 16, "steps": steps}
+    training |= {"learning_rate": 0.06 / max(channels, 2), "schedule": "cosine"}
+    return training_run(DECAYS[:channels], network, seed=seed, **training)
 
 
-def main(profile: Profile) -> list[Specification]:
-    """The networks of the figure: two channels, a quarter of the neurons inhibitory."""
+def main(profile: Profile) -> list[Run]:
+    """Return the networks of the figure: two channels, a quarter of the neurons inhibitory."""
     return [specification(profile, seed=seed) for seed in range(profile.seeds(16, few=5))]
 
 
 def settings(profile: Profile) -> list[tuple[int, float]]:
-    """Other channels and inhibitory fractions, one network each; some of them in the quick profile."""
+    """Return the other channels and inhibitory fractions, with one network each; fewer in the quick profile."""
     grid = [(channels, part) for channels in (1, 2, 3) for part in (0.1, 0.25, 0.5)]
     return [each for each in grid if each != (2, 0.25) and not (profile.quick and each[0] != 2 and each[1] != 0.25)]
 
 
-def specifications(profile: Profile) -> list[Specification]:
+def runs(profile: Profile) -> list[Run]:
     others = [specification(profile, *each) for each in settings(profile)]
     return [*main(profile), *others, specification(profile, 2, None), specification(profile, 2, 0.0), small(profile)]
 
 
-def small(profile: Profile) -> Specification:
-    """The figure's network from small random weights of the right signs instead of W = 0."""
+def small(profile: Profile) -> Run:
+    """Return the network of the figure, started from small random weights of the right signs."""
     return specification(profile, radius=SMALL)
 
 
 def cut_parts(neurons: int, matrices: int) -> np.ndarray:
-    """Parts of positive components of the following left and right singular vectors, (matrices, 2, D), D = 2.
+    """Return the parts of positive components of the singular vectors that follow the first, for D = 2.
 
-    Of Gaussian matrices of rank D whose wrong signs are cut off: what Dale's law alone makes of random signs.
+    The matrices are Gaussian matrices of rank D whose entries of the wrong sign are set to 0. They show what Dale's law
+    does to random signs.
+
+    Returns
+    -------
+    array, shape (matrices, 2, D)
+        For left and right singular vectors.
     """
     generator = torch.Generator().manual_seed(0)
     parts = []
@@ -97,7 +96,7 @@ def cut_parts(neurons: int, matrices: int) -> np.ndarray:
 
 @torch.no_grad()
 def examine(net: Network) -> dict[str, Any]:
-    """Spectrum, sign mode, errors on white noise of 200 steps, of W and of W cut to D + 1 modes, and Dale's law."""
+    """Measure the spectrum, the sign mode, the errors of W and of its D + 1 leading modes, and Dale's law."""
     channels, found = net.channels, svd(net.recurrent, SHOWN)
     file = saved(net)
     signs = file.get("signs", torch.ones(net.neurons))
@@ -127,24 +126,26 @@ def examine(net: Network) -> dict[str, Any]:
 
 
 def saved(net: Network) -> dict[str, torch.Tensor]:
-    """The tensors of the network's file, read back."""
+    """Save the network and return the tensors of its file."""
     with tempfile.TemporaryDirectory() as folder:
         save(net, Path(folder) / "net.safetensors")
         return read_tensors(Path(folder) / "net.safetensors")[0]
 
 
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
-    networks = [examine(runs[each].network) for each in main(profile)]
-    others = [examine(runs[specification(profile, *each)].network) for each in settings(profile)]
-    free = examine(runs[specification(profile, 2, None)].network)
+def measure(results: Results, profile: Profile) -> Measured:
+    networks = [examine(results[each].network) for each in main(profile)]
+    others = [examine(results[specification(profile, *each)].network) for each in settings(profile)]
+    free = examine(results[specification(profile, 2, None)].network)
     keys = ("values", "outliers", "large", "mode", "one_sign", "agreement", "overlap", "cosine", "share")
     keys += ("error", "cut_error", "broken")
-    excitatory, balanced = (runs[specification(profile, 2, part)].network for part in (0.0, 0.25))
-    measured: Measured = {key: np.stack([each[key] for each in networks]) for key in (*keys, "left", "right", "signs")}
-    measured |= {f"other_{key}": np.stack([each[key] for each in others]) for key in keys}
+    excitatory, balanced = (results[specification(profile, 2, part)].network for part in (0.0, 0.25))
+    measured = stack(networks)
+    measured |= stack([{key: each[key] for key in keys} for each in others], "other_")
     measured |= {f"free_{key}": free[key] for key in ("values", "large", "error")}
-    measured |= {f"small_{key}": value for key, value in examine(runs[small(profile)].network).items() if key in keys}
+    measured |= {
+        f"small_{key}": value for key, value in examine(results[small(profile)].network).items() if key in keys
+    }
     measured["cut_parts"] = cut_parts(profile.neurons, 16)
     measured["other_settings"] = np.array(settings(profile))
     for duration in (DURATION, 10 * DURATION):
@@ -155,7 +156,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 class Setting(NamedTuple):
-    """Channels and inhibitory fraction."""
+    """The number of channels and the inhibitory fraction."""
 
     channels: int
     inhibitory: float
@@ -165,7 +166,7 @@ class Setting(NamedTuple):
 
 
 def by_setting(measured: Measured, key: str) -> dict[Setting, np.ndarray]:
-    """The values of all networks of the figure's own setting, and of the one network of each other."""
+    """Return the values of the networks of each setting."""
     others = zip(measured["other_settings"], measured[f"other_{key}"], strict=True)
     return {Setting(2, 0.25): measured[key]} | {
         Setting(int(d), float(part)): value[None] for (d, part), value in others
@@ -178,19 +179,20 @@ def claims(measured: Measured) -> list[Claim]:
     cut = np.abs(measured["cut_parts"] - 0.5)
     chance, random = cut.mean() + 4 * cut.std(), 4 / measured["left"].shape[1] ** 0.5
     tenth = 0.1 * (1000 / measured["left"].shape[1]) ** 0.5
+    main_claim = partial(Claim, settings=FASTER)
+    any_claim = partial(Claim, settings=SHORTER)
     return [
-        Claim(
+        any_claim(
             id="fig12.additional-mode",
             where="Section 5, sign-constrained connections",
             statement="Under Dale's law W has one relevant singular value more than without it: D + 1.",
             criterion="D + 1 singular values above half of the largest in every network, and D in the same network "
             "trained without the constraint",
             expected="D + 1, and D without the constraint",
-            measured=_counts(measured, "large") | {"D=2, free": float(measured["free_large"])},
+            measured=_counts(measured, "large") | {"D=2, free": measured["free_large"]},
             holds=lambda m: all(m[name] == count for name, count in expected.items()) and m["D=2, free"] == 2,
-            settings=SHORTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.outliers",
             origin="ours",
             where="Section 5, sign-constrained connections",
@@ -201,32 +203,29 @@ def claims(measured: Measured) -> list[Claim]:
             expected="D + 1",
             measured=_counts(measured, "outliers"),
             holds=lambda m: m == expected,
-            because="cutting signs off a matrix of rank D leaves D (D + 1) / 2 - 1 weaker modes behind the D + 1, "
-            "so that the gap is behind those: see fig12.rectified.",
-            settings=SHORTER,
+            because="Setting the entries of the wrong sign of a matrix of rank D to 0 leaves D (D + 1) / 2 - 1 weaker "
+            "modes after the D + 1, and the gap comes after those: see fig12.rectified.",
         ),
-        Claim(
+        any_claim(
             id="fig12.left-vector",
             where="Section 5, Fig 12",
             statement=r"All components of the first left singular vector $l_0$ have the same sign.",
             criterion="at least 99 % of them in every network, with the leading mode as the one that carries the signs",
             expected="always positive",
-            measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "one_sign").items()}
-            | {"last mode": float(max(measured["mode"].max(), measured["other_mode"].max()))},
+            measured={str(setting): value.min() for setting, value in by_setting(measured, "one_sign").items()}
+            | {"last mode": max(measured["mode"].max(), measured["other_mode"].max())},
             holds=lambda m: m["last mode"] == 0 and all(m[name] >= 0.99 for name in expected),
-            settings=SHORTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.right-vector",
             where="Section 5, Fig 12",
             statement="The first right singular vector $r_0$ is positive on excitatory, negative on inhibitory cells.",
             criterion="on at least 99 % of the neurons in every network",
             expected="positive (negative) if the neuron is excitatory (inhibitory)",
-            measured={str(setting): float(value.min()) for setting, value in by_setting(measured, "agreement").items()},
+            measured={str(setting): value.min() for setting, value in by_setting(measured, "agreement").items()},
             holds=lambda m: all(part >= 0.99 for part in m.values()),
-            settings=SHORTER,
         ),
-        Claim(
+        main_claim(
             id="fig12.orthogonal",
             where="Section 5, sign-constrained connections",
             statement="$l_0$ is almost orthogonal to all decoders, D = 2: the sign mode is not used for the integrals.",
@@ -235,38 +234,36 @@ def claims(measured: Measured) -> list[Claim]:
             f"the following D left vectors for 1000 neurons, in proportion to $n^{{-1/2}}$ for fewer: {tenth:.3f}",
             expected="almost orthogonal",
             measured={
-                "largest overlap": float(measured["cosine"].max()),
-                "over the projection": float(measured["overlap"].max()),
+                "largest overlap": measured["cosine"].max(),
+                "over the projection": measured["overlap"].max(),
             },
             holds=lambda m: m["largest overlap"] <= random and m["over the projection"] <= tenth,
-            settings=FASTER,
-            revised="below a third of the projection, a bar far above what is reached; then below a tenth of it, which "
-            "networks of 100 neurons did not meet; then the overlap alone, which any random decoder meets.",
+            revised="The first criterion was a third of the projection, far above the measured values. The second was "
+            "a tenth of it, which networks of 100 neurons did not meet. The third was the overlap alone, which any "
+            "random decoder meets.",
         ),
-        Claim(
+        main_claim(
             id="fig12.following-signs",
             where="Section 5, Fig 12",
             statement="The signs of the components of the following D singular vectors appear random.",
             criterion="the part of positive ones in each vector is as near to one half as in Gaussian matrices of rank "
             f"D whose wrong signs are cut off: within their mean distance and four deviations, {chance:.3f}",
             expected="random",
-            measured={"lowest": float(following.min()), "highest": float(following.max())},
+            measured={"lowest": following.min(), "highest": following.max()},
             holds=lambda m: m["lowest"] >= 0.5 - chance and m["highest"] <= 0.5 + chance,
-            settings=FASTER,
-            revised=r"within $2 / \sqrt n$ of one half, as for coin tosses: cutting signs off ties the components "
-            "together.",
+            revised=r"The first criterion was within $2 / \sqrt n$ of one half, as for coin tosses. But removing signs "
+            "makes the components depend on each other.",
         ),
-        Claim(
+        any_claim(
             id="fig12.law",
             where="Section 5, sign-constrained connections",
             statement="Every column of W has the sign of its neuron.",
             criterion="not one weight of the wrong sign in the files of all networks, compared exactly",
             expected="0",
-            measured=float(measured["broken"].sum() + measured["other_broken"].sum()),
+            measured=measured["broken"].sum() + measured["other_broken"].sum(),
             holds=lambda count: count == 0,
-            settings=SHORTER,
         ),
-        Claim(
+        main_claim(
             id="fig12.integrates",
             where="Section 5, sign-constrained connections",
             statement="Gradient descent under Dale's law finds integrators, D = 2.",
@@ -274,25 +271,23 @@ def claims(measured: Measured) -> list[Claim]:
             "network without the constraint, as long trained",
             expected="integrates",
             measured={
-                "mean": float(measured["error"].mean()),
-                "worst": float(measured["error"].max()),
-                "unconstrained": float(measured["free_error"]),
+                "mean": measured["error"].mean(),
+                "worst": measured["error"].max(),
+                "unconstrained": measured["free_error"],
             },
             holds=lambda m: m["worst"] < 0.2,
-            settings=FASTER,
         ),
-        Claim(
+        main_claim(
             id="fig12.modes",
             where=r"Section 5, $W \simeq \sigma_0 l_0 r_0^\dagger + \sum_c \sigma_c l_c r_c^\dagger$",
             statement="W is the sum of its D + 1 leading modes, to a good approximation: D = 2.",
             criterion="they have at least four fifths of the squared weights in every network",
             expected="approximately equal",
-            measured=float(measured["share"].min()),
+            measured=measured["share"].min(),
             holds=lambda share: share >= 0.8,
-            settings=FASTER,
-            revised="the bar was set knowing that theory gives 0.905",
+            revised="The limit was chosen knowing that theory gives 0.905.",
         ),
-        Claim(
+        main_claim(
             id="fig12.truncated",
             origin="ours",
             where=r"Section 5, $W \simeq \sigma_0 l_0 r_0^\dagger + \sum_c \sigma_c l_c r_c^\dagger$",
@@ -300,16 +295,15 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="cut to them, every network still integrates: relative error below 20 % over 200 steps",
             expected="approximately equal",
             measured={
-                "worst error of the cut": float(measured["cut_error"].max()),
-                "least": float(measured["cut_error"].min()),
-                "worst error of W": float(measured["error"].max()),
+                "worst error of the cut": measured["cut_error"].max(),
+                "least": measured["cut_error"].min(),
+                "worst error of W": measured["error"].max(),
             },
             holds=lambda m: m["worst error of the cut"] < 0.2,
-            settings=FASTER,
-            revised="the best network's error stood for every network's.",
-            because="the weaker modes that the cut signs leave are needed: see fig12.rectified.",
+            revised="The first criterion judged the error of the best network only.",
+            because="The weaker modes that are left by removing signs are needed: see fig12.rectified.",
         ),
-        Claim(
+        main_claim(
             id="fig12.small-start",
             where="Section 5, sign-constrained connections",
             statement="From small W as from W = 0, descent finds networks of D + 1 modes and none of rank D.",
@@ -317,14 +311,13 @@ def claims(measured: Measured) -> list[Claim]:
             "half of the largest, a left vector of one sign, and relative error below 20 % over 200 steps",
             expected="D + 1 from a zero or small W",
             measured={
-                "large singular values": float(measured["small_large"]),
-                "one sign": float(measured["small_one_sign"]),
-                "error": float(measured["small_error"]),
+                "large singular values": measured["small_large"],
+                "one sign": measured["small_one_sign"],
+                "error": measured["small_error"],
             },
             holds=lambda m: m["large singular values"] == 3 and m["one sign"] >= 0.99 and m["error"] < 0.2,
-            settings=FASTER,
         ),
-        Claim(
+        any_claim(
             id="fig12.rectified",
             origin="ours",
             where="not in the paper",
@@ -338,7 +331,6 @@ def claims(measured: Measured) -> list[Claim]:
                 if setting.inhibitory == 0.25
             },
             holds=lambda m: all(part < 0.15 for part in m.values()),
-            settings=SHORTER,
         ),
         Claim(
             id="fig12.all-excitatory",
@@ -350,7 +342,7 @@ def claims(measured: Measured) -> list[Claim]:
             "over 40 steps above 50 %",
             expected="fails",
             measured={
-                name: float(measured[f"{kind}_error_{duration}"])
+                name: measured[f"{kind}_error_{duration}"]
                 for kind, part in (("excitatory", "0 %"), ("balanced", "25 %"))
                 for duration in (DURATION, 10 * DURATION)
                 for name in [f"{part}, {duration} steps"]
@@ -361,7 +353,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def _counts(measured: Measured, key: str) -> dict[str, float]:
-    """Of several networks the count that is furthest from D + 1."""
+    """Return, for each setting, the count that differs most from D + 1."""
     return {
         str(setting): float(value[np.abs(value - setting.channels - 1).argmax()])
         for setting, value in by_setting(measured, key).items()
@@ -430,19 +422,11 @@ def _draw_errors(axis: Any, measured: Measured) -> None:
     axis.minorticks_off()
 
 
-FIGURE = Figure(
-    id="fig12",
-    order=120,
-    title="Dale's law",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"Components of the left (A, D) and right (B, E) singular vectors of the first mode (A, B) and of the "
+CAPTION = (
+    r"Components of the left (A, D) and right (B, E) singular vectors of the first mode (A, B) and of the "
     r"following D (D, E); D = 2, 25 % inhibitory neurons, all networks. The first mode has the signs that Dale's law "
     r"asks for. C: singular values for 25 % inhibitory neurons; bars: a Gaussian matrix of rank D whose entries of the "
     r"wrong sign are set to 0. F: error over 200 steps of white noise, worst channel. Batch descent, 16 sequences of 4 "
     r"steps, rate $0.06 / \max(D, 2)$ falling to 0, 3000 steps instead of the authors' 10000 for D = 2, 25 % (and "
-    r"0 %, and without the law), 500 D for the others.",
-    runs=specifications,
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"0 %, and without the law), 500 D for the others."
 )

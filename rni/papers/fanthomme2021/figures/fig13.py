@@ -1,5 +1,6 @@
-r"""Structure of the minima: where descent can be slow, and the curves of one scale in the plane $\lambda = 0$."""
+r"""Fig 13: where gradient descent can be slow, and the curves of equal scale in the plane $\lambda = 0$."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -9,9 +10,8 @@ from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 from numpy.polynomial import Polynomial
 
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig2 import DECAY, EXACT, OVERLAP, REACH, draw_manifolds
-from rni.papers.figure import Figure, Measured, Profile, Runs
 from rni.plots.style import SEEDS, THEORY, plain
 from rni.theory import (
     Plane,
@@ -30,14 +30,14 @@ ROUNDING = 1e-11  # eigenvalues below this share of the largest one are null
 
 
 def null_eigenvalues(omega: torch.Tensor, space: Plane, scale: float, duration: int = DURATION) -> int:
-    """How many of the four eigenvalues of the loss's Hessian vanish at omega (2, 2)."""
+    """Return how many of the four eigenvalues of the loss's Hessian vanish at omega (2, 2)."""
     problem = linear_problem(space.encoder, space.decoder, DECAY, scale, duration)
     eigenvalues = torch.linalg.eigvalsh(averaged_hessian(omega, problem).reshape(4, 4))
     return int((eigenvalues.abs() < ROUNDING * eigenvalues.max()).sum())
 
 
 def crossings(space: Plane, first: float, second: float) -> np.ndarray:
-    r"""$|\alpha - \beta|$ at each $\alpha$ where $\beta_s(\alpha) = \beta_{s'}(\alpha)$."""
+    r"""Return $|\alpha - \beta|$ at each $\alpha$ where $\beta_s(\alpha) = \beta_{s'}(\alpha)$."""
     (d1, d2), (e1, e2) = space.decoder.tolist(), space.encoder.tolist()
     reading, alpha = Polynomial([d1, d2]), Polynomial([0.0, 1.0])
     above = [reading * e2 - alpha * s for s in (first, second)]
@@ -46,7 +46,7 @@ def crossings(space: Plane, first: float, second: float) -> np.ndarray:
     return np.array([abs(root - beta_of_scale(space, first, root)) for root in roots.real])
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     space = plane(1, 1, OVERLAP)
     rng = np.random.default_rng(13)
     alphas = [a for a in rng.uniform(-REACH, REACH, 12) if min(abs(a - space.alpha_0), abs(a - space.beta_0)) > 0.2]
@@ -86,54 +86,51 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 def claims(measured: Measured) -> list[Claim]:
     where = "Appendix, Generalizing Integrators in the null initialization subspace; Fig 13"
     nulls, slow, brink = (measured[f"{name}_null_eigenvalues"] for name in ("curve", "slow", "brink"))
+    claim = partial(Claim, where=where)
     return [
-        Claim(
+        claim(
             id="fig13.iso-scale",
-            where=where,
             statement=r"For $s \notin \{0, d \cdot e\}$ the integrators of scale $s$ with $\lambda = 0$ are the curve "
             r"$\beta_s(\alpha)$, of dimension 1.",
             criterion="on 6 curves: relative error of every moment below 1e-6, and exactly one null eigenvalue of the "
             "Hessian at every point",
             expected="exact, 1 null eigenvalue",
             measured={
-                "largest error": float(measured["curve_error"]),
-                "fewest null eigenvalues": float(nulls.min()),
-                "most null eigenvalues": float(nulls.max()),
+                "largest error": measured["curve_error"],
+                "fewest null eigenvalues": nulls.min(),
+                "most null eigenvalues": nulls.max(),
             },
             holds=lambda m: (
                 m["largest error"] < EXACT and m["fewest null eigenvalues"] == m["most null eigenvalues"] == 1
             ),
         ),
-        Claim(
+        claim(
             id="fig13.crossings",
-            where=where,
             statement=r"Curves of different scales cross only on the line $\alpha = \beta$, which is no matrix.",
             criterion=r"largest $|\alpha - \beta|$ over all crossings of 6 curves below 1e-6",
             expected="0",
-            measured=float(measured["crossing_gap"]),
+            measured=measured["crossing_gap"],
             holds=lambda gap: gap < 1e-6,
         ),
-        Claim(
+        claim(
             id="fig13.special-scales",
-            where=where,
             statement=r"The scale is 0 on $\alpha = \alpha_0$ and $\beta = \beta_0$, and $d \cdot e$ on $\beta = "
             r"\alpha_0$ and $\alpha = \beta_0$.",
             criterion="largest deviation of $g_1$ on those lines below 1e-9",
             expected="0 and d.e",
-            measured={"from 0": float(measured["scale_zero"]), "from d.e": float(measured["scale_overlap"])},
+            measured={"from 0": measured["scale_zero"], "from d.e": measured["scale_overlap"]},
             holds=lambda m: max(m.values()) < 1e-9,
         ),
-        Claim(
+        claim(
             id="fig13.slow-minima",
-            where=where,
             statement="The minima to which descent can be slow are those where the manifolds of rank 2 intersect.",
             criterion=r"Hessian at s = d.e: 3 null eigenvalues at every point of the intersection, 2 where only one "
             r"of the manifolds meets the plane $\lambda = 0$",
             expected="3 at the intersection, 2 elsewhere",
             measured={
-                "fewest at the intersection": float(slow.min()),
-                "most at the intersection": float(slow.max()),
-                "most elsewhere": float(brink.max()),
+                "fewest at the intersection": slow.min(),
+                "most at the intersection": slow.max(),
+                "most elsewhere": brink.max(),
             },
             holds=lambda m: (
                 m["fewest at the intersection"] == m["most at the intersection"] == 3 and m["most elsewhere"] == 2
@@ -171,17 +168,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig13",
-    order=130,
-    title="Structure of the minima",
-    section="Generalizing Integrators in the null initialization subspace",
-    caption=r"(A) The manifolds of Figure 2 with the minima at which the loss is flat in a third direction: the line "
+CAPTION = (
+    r"(A) The manifolds of Figure 2 with the minima at which the loss is flat in a third direction: the line "
     r"where both manifolds of rank 2 meet. (B) The plane $\lambda = 0$, with a curve $\beta_s(\alpha)$ for each of "
     r"several scales. At $s = d \cdot e$ and at $s = 0$ the curve degenerates into two straight lines. All curves pass "
     r"through two points of the line $\alpha = \beta$, where the two eigenvectors coincide and no matrix exists. "
-    r"Unit vectors with $d \cdot e = 0.8$, $\gamma = 0.995$.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"Unit vectors with $d \cdot e = 0.8$, $\gamma = 0.995$."
 )

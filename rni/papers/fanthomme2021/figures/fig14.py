@@ -1,5 +1,6 @@
-r"""The least time that descent from W = 0 needs, against the scale of integration."""
+"""Fig 14: the least time that descent from W = 0 needs, against the scale."""
 
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -7,9 +8,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig15 import exponential_times
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.measuring import descend
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.theory import (
     Convergence,
@@ -21,15 +22,14 @@ from rni.theory import (
     plane_of,
     recipe_cosine,
 )
-from rni.training.reduced import descend_together
 from rni.weights.vectors import overlapping
 
 DECAY, DURATION, NEURONS = 0.995, 3, 4000
 SMALL_OVERLAP = 0.1
 FAR = (1e-3, 1e-2, 0.1, 1.0, 10.0)  # scales in units of |e||d|: the range that is drawn
-NEAR = (0.5, 1.0, 2.0)  # those of whole descents
-RANDOM = 7  # descents from random starts for each
-LEVELS = (1e-6, 1e-9, 1e-12)  # of the first loss, between which times are measured
+NEAR = (0.5, 1.0, 2.0)  # scales of whole descents
+RANDOM = 7  # number of random starts for each scale
+LEVELS = (1e-6, 1e-9, 1e-12)  # parts of the first loss, between which times are measured
 
 
 class Setting(NamedTuple):
@@ -45,11 +45,11 @@ class Setting(NamedTuple):
         return self.encoder_norm * self.decoder_norm
 
     def plane(self) -> Plane:
-        """For infinitely many neurons."""
+        """Return the plane of encoder and decoder for infinitely many neurons."""
         return plane(self.encoder_norm, self.decoder_norm, self.unit * recipe_cosine(self.overlap))
 
     def drawn(self, seed: int) -> Plane:
-        """For vectors drawn at random."""
+        """Return the plane of vectors that are drawn at random."""
         norms = {"encoder_norm": self.encoder_norm, "decoder_norm": self.decoder_norm}
         generator = torch.Generator().manual_seed(seed)
         return plane_of(*overlapping(NEURONS, 1, generator, overlap=self.overlap, **norms))
@@ -79,17 +79,17 @@ def fastest(space: Plane, scale: float) -> Convergence:
 
 
 def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Convergence]) -> np.ndarray:
-    r"""Steps to shrink the distance by e, (cases,), in descent from close by at $\eta^* = 1/\lambda_{max}$.
+    r"""Return the steps in which descent near an integrator shrinks the distance by e, shape (cases,).
 
-    The loss shrinks by the square of the distance's factor; it is read between 4 and 8 times the predicted time.
+    The learning rate is $\eta^* = 1/\lambda_{max}$. The loss shrinks by the square of the distance's factor. The factor
+    is measured between 4 and 8 times the predicted time.
     """
     times = np.array([prediction.condition_number for prediction in predicted])
     optima = np.stack([prediction.omega.numpy() for prediction in predicted])
     first, last = (4 * times).astype(int), (8 * times).astype(int)
-    losses = descend_together(
+    losses = descend(
+        spaces,
         optima + 1e-5 * np.random.default_rng(14).normal(size=optima.shape),
-        np.stack([space.encoder.numpy() for space in spaces]),
-        np.stack([space.decoder.numpy() for space in spaces]),
         DECAY,
         scales,
         duration=DURATION,
@@ -102,35 +102,37 @@ def measured_times(spaces: list[Plane], scales: np.ndarray, predicted: list[Conv
 
 
 def slopes(setting: Setting, relative: float) -> tuple[float, float]:
-    r"""$\alpha$ and $\beta$ of the fastest integrator of a scale in units of |e||d|."""
+    r"""Return $\alpha$ and $\beta$ of the fastest integrator of a scale, which is given in units of |e||d|."""
     alpha = np.tan(fastest(setting.plane(), setting.unit * relative).angle)
     return alpha, beta_of_scale(setting.plane(), setting.unit * relative, alpha)
 
 
 def whole_descents() -> dict[str, np.ndarray]:
-    r"""Descents from W = 0 and from random starts, at $1/\lambda_{max}$ of the integrator where they end.
+    r"""Measure the times of descents from W = 0 and from random starts, for unit vectors.
 
-    Unit vectors; times in steps to shrink the distance by e, early and late, (overlaps and scales, starts), from W = 0
-    first, NaN where it takes too long; and the least time of the theory, (overlaps and scales,).
+    The learning rate is $1/\lambda_{max}$ of the integrator at which the descent ends.
+
+    Returns
+    -------
+    dict
+        The steps that shrink the distance by e, early and late, (overlaps and scales, starts). The first start is W =
+        0; NaN where the descent takes too long. And the least times of the theory, (overlaps and scales,).
     """
     cases = [(Setting(1, 1, overlap).plane(), scale) for overlap in (0.0, SMALL_OVERLAP) for scale in NEAR]
     several = [case for case in cases for _ in range(1 + RANDOM)]
     best = [fastest(*case) for case in cases]
     starts = 0.5 * np.random.default_rng(14).normal(size=(len(several), 2, 2))
     starts[:: 1 + RANDOM] = 0
-    encoders = np.stack([space.encoder.numpy() for space, _ in several])
-    decoders = np.stack([space.decoder.numpy() for space, _ in several])
-    scales = np.array([scale for _, scale in several])
+    spaces, scales = zip(*several, strict=True)
 
-    def descend(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        options = {"duration": DURATION, "learning_rate": rates, "steps": 8000}
-        done = descend_together(starts, encoders, decoders, DECAY, scales, **options)
+    def losses_and_curvatures(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        done = descend(spaces, starts, DECAY, scales, duration=DURATION, learning_rate=rates, steps=8000)
         ends = zip(done.omega, several, strict=True)
         curvatures = [hessian_spectrum(w, space, DECAY, scale, DURATION)[0].item() for w, (space, scale) in ends]
         return done.losses, np.array(curvatures)
 
-    _, curvatures = descend(np.repeat([0.3 * each.learning_rate for each in best], 1 + RANDOM))
-    losses, _ = descend(1 / curvatures)
+    _, curvatures = losses_and_curvatures(np.repeat([0.3 * each.learning_rate for each in best], 1 + RANDOM))
+    losses, _ = losses_and_curvatures(1 / curvatures)
     # the loss shrinks by the square of the distance's factor 1 - 1/C
     early, late = (1 / -np.expm1(-0.5 / exponential_times(losses, *levels)) for levels in pairwise(LEVELS))
     return {
@@ -140,14 +142,14 @@ def whole_descents() -> dict[str, np.ndarray]:
     }
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     scales = np.geomspace(1e-3, 10, 21 if profile.quick else 50)
     seeds = profile.seeds(10)
     curves = {
         setting: [[fastest(space, s).condition_number for s in scales] for space in map(setting.drawn, range(seeds))]
         for setting in set(SETTINGS)
     }
-    relative = np.geomspace(0.2, 5, 17 if profile.quick else 49)  # the one in the middle is 1
+    relative = np.geomspace(0.2, 5, 17 if profile.quick else 49)  # the middle one is 1
     scan = [[fastest(setting.plane(), setting.unit * r) for r in relative] for setting in SETTINGS]
     cases = [
         (setting.plane(), setting.unit * relative[k], scan[i][k])
@@ -184,12 +186,13 @@ def claims(measured: Measured) -> list[Claim]:
 
     def preferred(chosen: np.ndarray) -> dict[str, float]:
         return {
-            "largest time at |e||d| / least time": float(loss_of_time[chosen].max()),
-            "smallest best scale / |e||d|": float(best[chosen].min()),
-            "largest best scale / |e||d|": float(best[chosen].max()),
+            "largest time at |e||d| / least time": loss_of_time[chosen].max(),
+            "smallest best scale / |e||d|": best[chosen].min(),
+            "largest best scale / |e||d|": best[chosen].max(),
         }
 
     criterion = "the least time at s = |e||d| is at most twice that at the best scale between 0.2 and 5 |e||d|"
+    claim = partial(Claim, where=where)
     return [
         Claim(
             id="fig14.preferred-scale",
@@ -209,33 +212,32 @@ def claims(measured: Measured) -> list[Claim]:
             expected="best scale about |e||d|",
             measured=preferred(~small),
             holds=lambda m: m["largest time at |e||d| / least time"] <= 2,
-            because="at s = d.e, here close to |e||d|, convergence is algebraic: the best scale lies away from it.",
+            because="At s = d.e, which is here close to |e||d|, convergence is algebraic. The best scale lies away "
+            "from it.",
         ),
-        Claim(
+        claim(
             id="fig14.depends-on-scale",
-            where=where,
             statement="The time to converge depends strongly on the scale.",
             criterion="largest over least time between s = 0.001 and 10 at least 100 in each setting",
             expected="strongly",
-            measured=float((spread.max(1) / spread.min(1)).min()),
+            measured=(spread.max(1) / spread.min(1)).min(),
             holds=lambda ratio: ratio >= 100,
         ),
-        Claim(
+        claim(
             id="fig14.order-one",
-            where=where,
             statement=r"Along the integrators of one scale the fastest one has $\alpha$ and $\beta$ of order 1.",
             criterion=r"$|\alpha|$ and $|\beta|$ between 0.1 and 10 in each setting, for s from 0.001 to 10 |e||d|; "
             "beside it their values at s = |e||d|, where it holds: see the errata",
             expected="order 1",
             measured={
-                "smallest": float(sizes.min()),
-                "largest": float(sizes.max()),
-                "smallest at |e||d|": float(at_unit.min()),
-                "largest at |e||d|": float(at_unit.max()),
+                "smallest": sizes.min(),
+                "largest": sizes.max(),
+                "smallest at |e||d|": at_unit.min(),
+                "largest at |e||d|": at_unit.max(),
             },
             holds=lambda m: m["smallest"] >= 0.1 and m["largest"] <= 10,
-            revised="it was judged at s = |e||d| alone; the paper says it for each scale of the figure",
-            because="an erratum (order_one): it holds near s = |e||d|, and one of them is far from 1 at other scales.",
+            revised="The claim was first judged at s = |e||d| alone. The paper makes it for each scale of the figure.",
+            because="Erratum order_one: it holds near s = |e||d|, and one of the two is far from 1 at other scales.",
         ),
         Claim(
             id="fig14.exponential",
@@ -245,38 +247,34 @@ def claims(measured: Measured) -> list[Claim]:
             "the times to shrink by e above and below 1e-9 agree within 5 %",
             expected="exponential",
             measured={
-                "largest relative difference": float(np.abs(late[:, 0] / early[:, 0] - 1).max()),
-                "longest time": float(late[:, 0].max()),
+                "largest relative difference": np.abs(late[:, 0] / early[:, 0] - 1).max(),
+                "longest time": late[:, 0].max(),
             },
             holds=lambda m: m["largest relative difference"] < 0.05,
             settings="computed for infinitely many neurons",
         ),
-        Claim(
+        claim(
             id="fig14.bound",
-            where=where,
             statement=r"The least $\mathcal{C}$ of a scale is a lower bound for the time to any integrator of that "
-            r"scale "
-            "by gradient descent.",
+            "scale by gradient descent.",
             criterion=r"whole descents from W = 0 and from random $\omega$, at $\eta^* = 1/\lambda_{max}$ of where "
-            r"they "
-            "end: none needs less than 0.98 of it, and some, that end elsewhere, need twice as long",
+            "they end: none needs less than 0.98 of it, and some, that end elsewhere, need twice as long",
             expected="1 or more",
             measured={
-                "least time / bound": float(np.nanmin(late / least[:, None])),
-                "longest time / bound": float(np.nanmax(late / least[:, None])),
+                "least time / bound": np.nanmin(late / least[:, None]),
+                "longest time / bound": np.nanmax(late / least[:, None]),
             },
             holds=lambda m: m["least time / bound"] >= 0.98 and m["longest time / bound"] > 2,
             settings="computed for infinitely many neurons; at the paper's rate only: at "
             r"$2/(\lambda_{max} + \lambda_{min})$ descent is up to twice as fast, and so below the bound",
         ),
-        Claim(
+        claim(
             id="fig14.predicted-time",
-            where=where,
             statement=r"Close to an integrator descent at $\eta^* = 1/\lambda_{max}$ converges in a time "
             r"$C = \lambda_{max}/\lambda_{min}$.",
             criterion="measured time within 5 % of C for every setting and scale with C below 500",
             expected="0",
-            measured={"largest relative deviation": float(deviation.max()), "cases": float(len(deviation))},
+            measured={"largest relative deviation": deviation.max(), "cases": len(deviation)},
             holds=lambda m: m["largest relative deviation"] < 0.05 and m["cases"] >= 10,
         ),
     ]
@@ -301,17 +299,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig14",
-    order=140,
-    title="Minimum convergence time",
-    section="Minimum convergence time",
-    caption=r"Condition number $\mathcal{C} = \lambda_{max}/\lambda_{min}$ of the Hessian, the least along the "
+CAPTION = (
+    r"Condition number $\mathcal{C} = \lambda_{max}/\lambda_{min}$ of the Hessian, the least along the "
     r"integrators of each scale: the steps that shrink the distance by $e$ at the best learning rate. Eight choices of "
     r"norms and overlap, two a panel; thin lines are single draws of the vectors (4000 neurons), thick lines their "
     r"median, dotted lines mark $s = |e||d|$. Only the angle of the vectors and $s / |e||d|$ matter. The time diverges "
-    r"at $s = d \cdot e$. $\gamma = 0.995$, $T = 3$.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"at $s = d \cdot e$. $\gamma = 0.995$, $T = 3$."
 )

@@ -1,6 +1,6 @@
-r"""Descent at the scale $s = d \cdot e$: algebraic from W = 0, exponential from a random start."""
+r"""Fig 15: descent at the scale $s = d \cdot e$ is algebraic from W = 0 and exponential from a random start."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,9 @@ from matplotlib.figure import Figure as Drawing
 
 from rni.losses import BatchLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021 import measuring
 from rni.papers.fanthomme2021.figures.fig13 import null_eigenvalues
-from rni.papers.figure import Figure, Measured, Profile, Runs
 from rni.plots.style import SEEDS, TARGET, THEORY, legend, panels
 from rni.tasks.integration import Integration
 from rni.theory import (
@@ -26,33 +26,26 @@ from rni.theory import (
     unread_mode,
 )
 from rni.training import train
-from rni.training.reduced import Descents, descend_together
+from rni.training.reduced import Descents
 from rni.weights import random_matrix
 from rni.weights.vectors import overlapping
 
 DECAY, DURATION, OVERLAP, NEURONS, SEED_COUNT = 0.995, 3, 0.4, 1000, 8
-RADIUS = 0.1  # of the random starts
+RADIUS = 0.1  # spectral radius of the random starts
 OTHER_OVERLAPS, OTHER_DURATION = (0.1, 0.8), 5
-MANY = 200  # random starts, to see how many are slow:
-SLOW = 1e-8  # those that do not come to this part of the first loss in 10 000 steps; from W = 0 it is 1e-6
+MANY = 200  # random starts, to count the slow ones
+SLOW = 1e-8  # a slow descent does not reach this part of the first loss in 10 000 steps; from W = 0 it reaches 1e-6
 NOISE, NOISY_STEPS, QUIET_STEPS = 0.1, 1000, 10_000
 
 
 def descend(spaces: list[Plane], start: np.ndarray, duration: int, steps: int) -> Descents:
-    r"""Descent at s = d.e from `start` (networks, 2, 2), with $\eta = 1/\lambda_{max}$ at the intersection."""
-    return descend_together(
-        start,
-        np.stack([space.encoder.numpy() for space in spaces]),
-        np.stack([space.decoder.numpy() for space in spaces]),
-        DECAY,
-        np.array([space.overlap for space in spaces]),
-        duration=duration,
-        learning_rate=np.array([learning_rate(space, duration) for space in spaces]),
-        steps=steps,
-    )
+    r"""Descend at s = d.e from `start` (networks, 2, 2), with $\eta = 1/\lambda_{max}$ at the intersection."""
+    rates = np.array([learning_rate(space, duration) for space in spaces])
+    scales = [space.overlap for space in spaces]
+    return measuring.descend(spaces, start, DECAY, scales, duration=duration, learning_rate=rates, steps=steps)
 
 
-@cache  # by the identity of the plane's vectors: the same few planes, thousands of times
+@cache  # the same few planes are used thousands of times
 def learning_rate(space: Plane, duration: int) -> float:
     spectrum = hessian_spectrum(intersection(space, DECAY, 0.0), space, DECAY, space.overlap, duration)
     return 1 / spectrum[0].item()
@@ -63,16 +56,16 @@ def drawn(seed: int) -> Plane:
 
 
 def distance(omega: np.ndarray, space: Plane) -> float:
-    r"""How far $\omega$ is from the point of the intersection that has the same trace."""
+    r"""Return the distance of $\omega$ from the point of the intersection that has the same trace."""
     nearest = intersection(space, DECAY, float(np.trace(omega)) - DECAY).numpy()
     return float(np.linalg.norm(omega - nearest))
 
 
 def coordinates(omega: np.ndarray, space: Plane) -> np.ndarray:
-    r"""How far $\omega$ (..., 2, 2) is from either manifold: (..., 2).
+    r"""Return the distances of $\omega$ (..., 2, 2) from the two manifolds, shape (..., 2).
 
-    Where the second mode is not driven $\omega e = \gamma e$, where it is not read $\omega^\dagger d = \gamma d$; at a
-    minimum the first moment leaves of each difference what is orthogonal to d, and to e.
+    Where the second mode is not driven, $\omega e = \gamma e$; where it is not read, $\omega^\dagger d = \gamma d$. At
+    a minimum, the first moment leaves only the part of each difference that is orthogonal to d, or to e.
     """
     e, d = space.encoder.numpy(), space.decoder.numpy()
     across = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -82,8 +75,10 @@ def coordinates(omega: np.ndarray, space: Plane) -> np.ndarray:
 
 
 def trajectories(space: Plane, starts: np.ndarray, steps: int = 10_000) -> np.ndarray:
-    """`coordinates` of descents from `starts` (networks, 2, 2) at about even steps of the logarithm of time: (times,
-    networks, 2)."""
+    """Return the `coordinates` of descents at logarithmically spaced steps, shape (times, networks, 2).
+
+    `starts` has the shape (networks, 2, 2).
+    """
     omega, path = starts, [coordinates(starts, space)]
     for more in np.diff(np.unique(np.geomspace(1, steps, 60).astype(int)), prepend=0).tolist():
         omega = descend([space] * len(omega), omega, DURATION, more).omega
@@ -92,7 +87,7 @@ def trajectories(space: Plane, starts: np.ndarray, steps: int = 10_000) -> np.nd
 
 
 def noisy_descent(space: Plane, noise: float, networks: int = 16) -> np.ndarray:
-    """The losses, (networks,), of descents from W = 0 with noise on omega in their first steps, after quiet ones."""
+    """Return the losses (networks,) of descents from W = 0 whose first steps are noisy and whose last are not."""
     rng, omega = np.random.default_rng(15), np.zeros((networks, 2, 2))
     for _ in range(NOISY_STEPS // 10):
         omega = descend([space] * networks, omega, DURATION, 10).omega + noise * rng.normal(size=omega.shape)
@@ -100,7 +95,7 @@ def noisy_descent(space: Plane, noise: float, networks: int = 16) -> np.ndarray:
 
 
 def batch_noise(space: Plane, steps: int = 1000) -> float:
-    """How far descent on batches of 8 sequences from W = 0 is off the symmetric line, relative to its distance."""
+    """Return how far descent on batches of 8 sequences leaves the symmetric line, relative to its distance."""
     task = Integration([DECAY], [space.overlap])
     start = torch.zeros(2, 2, dtype=torch.float64)
     net = Network(task, space.encoder[:, None], space.decoder[:, None], start, "linear")
@@ -111,12 +106,24 @@ def batch_noise(space: Plane, steps: int = 1000) -> float:
 
 
 def exponent(times: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Slope in double logarithms of values (times, ...) by least squares: (...)."""
+    """Fit a power law to values (times, ...) by least squares of the logarithms and return its exponents (...)."""
     return np.polyfit(np.log(times), np.log(values), 1)[0]
 
 
 def exponential_times(losses: np.ndarray, high: float = 1e-8, low: float = 1e-20) -> np.ndarray:
-    """Steps that shrink each loss (steps, networks) by e between two levels, parts of the first; NaN if not reached."""
+    """Return the number of steps that shrink each loss by e, between two levels.
+
+    Parameters
+    ----------
+    losses : array, shape (steps, networks)
+    high, low : float
+        The levels, in parts of the first loss.
+
+    Returns
+    -------
+    array, shape (networks,)
+        NaN where the loss does not reach the lower level.
+    """
     relative = losses / losses[0]
     times = []
     for curve in relative.T:
@@ -126,7 +133,7 @@ def exponential_times(losses: np.ndarray, high: float = 1e-8, low: float = 1e-20
     return np.array(times)
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     spaces = [drawn(seed) for seed in range(SEED_COUNT)]
     others = [plane(1, 1, recipe_cosine(o)) for o in OTHER_OVERLAPS]
     steps = 50_000 if profile.quick else 200_000
@@ -170,7 +177,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def slowest(omega: np.ndarray, space: Plane) -> float:
-    r"""$-1 / \ln (1 - \eta\lambda_2)^2$: steps that shrink the loss by e, from the Hessian's second eigenvalue."""
+    r"""Return $-1 / \ln (1 - \eta\lambda_2)^2$, the steps that shrink the loss by e in the slowest direction."""
     second = hessian_spectrum(omega, space, DECAY, space.overlap, DURATION)[1].item()
     return -0.5 / np.log1p(-learning_rate(space, DURATION) * second)
 
@@ -204,99 +211,91 @@ def claims(measured: Measured) -> list[Claim]:
     converged = measured["random_errors"] < 1e-6
     slow = measured["many_losses"] > SLOW
     asymmetry = np.abs(np.diff(np.square(measured["many_coordinates"]), axis=1)[:, 0])
+    claim = partial(Claim, where=where)
     return [
-        Claim(
+        claim(
             id="fig15.algebraic",
-            where=where,
             statement=r"From W = 0 at $s = d \cdot e$ the loss falls as $\tau^{-2}$.",
             criterion="exponent fitted over the last two decades of steps within 0.1 of -2 for each of 8 draws of the "
             "vectors",
             expected="-2",
-            measured={"smallest": float(slopes.min()), "mean": float(slopes.mean()), "largest": float(slopes.max())},
+            measured={"smallest": slopes.min(), "mean": slopes.mean(), "largest": slopes.max()},
             holds=lambda m: max(abs(m["smallest"] + 2), abs(m["largest"] + 2)) < 0.1,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
-        Claim(
+        claim(
             id="fig15.any-vectors-and-duration",
-            where=where,
             statement="The exponent depends neither on T nor on the vectors.",
             criterion="overlaps of 0.1 and 0.8, and T = 5: exponent over the last decade of steps within 0.2 of -2",
             expected="-2",
-            measured={"smallest": float(other_slopes.min()), "largest": float(other_slopes.max())},
+            measured={"smallest": other_slopes.min(), "largest": other_slopes.max()},
             holds=lambda m: max(abs(m["smallest"] + 2), abs(m["largest"] + 2)) < 0.2,
         ),
-        Claim(
+        claim(
             id="fig15.slow-coordinate",
-            where=where,
             statement=r"The distance to the intersection falls as $\tau^{-1}$.",
             criterion="mean exponent over the last decade of steps within 0.1 of -1",
             expected="-1",
-            measured=float(approach.mean()),
+            measured=approach.mean(),
             holds=lambda slope: abs(slope + 1) < 0.1,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
-            because=r"an erratum (slow_direction): the loss falls as $\tau^{-2}$, as printed, but is of fourth order "
-            r"in the distance, which falls as $\tau^{-1/2}$.",
+            because=r"Erratum slow_direction: the loss falls as $\tau^{-2}$, as printed, but it is of fourth order in "
+            r"the distance, which falls as $\tau^{-1/2}$.",
         ),
-        Claim(
+        claim(
             id="fig15.null-start-is-slow",
-            where=where,
             statement="Descent from W = 0 ends on the intersection of the two manifolds, from a random start away "
             "from it.",
             criterion="the largest final distance from W = 0 is below a third of the median one from random starts",
             expected="0 from W = 0",
             measured={
-                "largest from W = 0": float(measured["distances"][-1].max()),
-                "median from random starts": float(np.median(measured["random_distances"])),
+                "largest from W = 0": measured["distances"][-1].max(),
+                "median from random starts": np.median(measured["random_distances"]),
             },
             holds=lambda m: m["largest from W = 0"] < m["median from random starts"] / 3,
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
-        Claim(
+        claim(
             id="fig15.exponential",
-            where=where,
             statement="From a random start in the subspace convergence is usually exponential, in a wide range of "
             "times.",
             criterion="at least three quarters of 8 starts reach 1e-20 of the first loss; the times that those needed "
             "spread by a factor 2 or more",
             expected="usually",
             measured={
-                "fraction": float(exponential.mean()),
-                "longest time / shortest": float(
-                    np.nanmax(measured_times, initial=0) / np.nanmin(measured_times, initial=np.inf)
-                ),
+                "fraction": exponential.mean(),
+                "longest time / shortest": np.nanmax(measured_times, initial=0)
+                / np.nanmin(measured_times, initial=np.inf),
             },
             holds=lambda m: m["fraction"] >= 0.75 and m["longest time / shortest"] >= 2,
-            revised="the spread was that of predicted times, of starts that did not converge too",
+            revised="The spread was first that of predicted times, which included starts that did not converge.",
             settings="learning rate 0.025 for the loss summed over time, where the authors have 0.001 and 0.005",
         ),
-        Claim(
+        claim(
             id="fig15.union",
-            where=where,
             statement="At this scale descent from a random start ends on the union of the two manifolds, at a W of "
             "rank 2.",
             criterion="where the loss is exponential, the end is an integrator of scale d.e (every moment to 1e-6) of "
             "rank 2; at least three quarters of 8",
             expected="rank 2",
             measured={
-                "integrators": float(converged.mean()),
-                "least rank": float(measured["random_ranks"][converged].min(initial=9)),
+                "integrators": converged.mean(),
+                "least rank": measured["random_ranks"][converged].min(initial=9),
             },
             holds=lambda m: m["integrators"] >= 0.75 and m["least rank"] == 2,
         ),
-        Claim(
+        claim(
             id="fig15.rare",
-            where=where,
             statement="In rare cases a random start is on the slow manifold, or close enough to it, and convergence is "
             "as slow as from W = 0.",
             criterion=f"of {MANY} random starts, more than none and less than a tenth do not reach {SLOW:g} of the "
-            f"first "
-            "loss in 10 000 steps; those started closer to the slow manifold than the others: by the median of "
+            "first loss in 10 000 steps; those started closer to the slow manifold than the others: by the median of "
             "$|x^2 - y^2|$ with the coordinates of panel A",
             expected="rare",
             measured={
-                "slow": float(slow.mean()),
-                "distance of the slow": float(np.median(asymmetry[slow])) if slow.any() else np.inf,
-                "distance of the others": float(np.median(asymmetry[~slow])) if not slow.all() else np.inf,
+                "slow": slow.mean(),
+                "distance of the slow": np.median(asymmetry[slow]) if slow.any() else np.inf,
+                "distance of the others": np.median(asymmetry[~slow]) if not slow.all() else np.inf,
             },
             holds=lambda m: 0 < m["slow"] < 0.1 and m["distance of the slow"] < m["distance of the others"],
         ),
@@ -308,10 +307,10 @@ def claims(measured: Measured) -> list[Claim]:
             "long: after 10 000 more steps without noise the loss is below a millionth of the undisturbed one in three "
             "quarters of 16 descents from W = 0",
             expected="exponential",
-            measured=float((measured["noisy_losses"] < 1e-6 * measured["quiet_loss"]).mean()),
+            measured=(measured["noisy_losses"] < 1e-6 * measured["quiet_loss"]).mean(),
             holds=lambda part: part >= 0.75,
-            revised="the size of the noise is ours and was 0.05 first, with which 12 of 16 descents, just three "
-            "quarters, did; with 0.1 it was 15",
+            revised="We chose the size of the noise. It was 0.05 first, with which 12 of 16 descents converged, just "
+            "three quarters. With 0.1 it was 15.",
         ),
         Claim(
             id="fig15.batch-noise",
@@ -323,32 +322,30 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="|x - y| / (|x| + |y|), with the coordinates of panel A, below 1e-6 after 1000 steps on batches "
             "of 8 sequences",
             expected="0",
-            measured=float(measured["batch_asymmetry"]),
+            measured=measured["batch_asymmetry"],
             holds=lambda asymmetry: asymmetry < 1e-6,
         ),
-        Claim(
+        claim(
             id="fig15.predicted-rate",
-            where=where,
             statement="There it converges at the rate of the smaller of the two positive eigenvalues of the Hessian.",
             criterion="measured time of each exponential convergence within 5 % of the prediction at its end point",
             expected="0",
             measured={
-                "largest relative deviation": float(deviation.max(initial=0.0)),
-                "cases": float(exponential.sum()),
+                "largest relative deviation": deviation.max(initial=0.0),
+                "cases": exponential.sum(),
             },
             holds=lambda m: m["largest relative deviation"] < 0.05 and m["cases"] > 0,
         ),
-        Claim(
+        claim(
             id="fig15.null-eigenvalues",
-            where=where,
             statement="The Hessian has two null eigenvalues on either manifold and three on their intersection.",
             criterion="numbers of null eigenvalues at 24 points off the intersection and at 4 on it",
             expected="2 and 3",
             measured={
-                "fewest off": float(measured["null_off"].min()),
-                "most off": float(measured["null_off"].max()),
-                "fewest on": float(measured["null_on"].min()),
-                "most on": float(measured["null_on"].max()),
+                "fewest off": measured["null_off"].min(),
+                "most off": measured["null_off"].max(),
+                "fewest on": measured["null_on"].min(),
+                "most on": measured["null_on"].max(),
             },
             holds=lambda m: m["fewest off"] == m["most off"] == 2 and m["fewest on"] == m["most on"] == 3,
         ),
@@ -383,19 +380,12 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig15",
-    order=150,
-    title="Exponential and algebraic convergence",
-    section="Algebraic convergence for specific scale value",
-    caption=r"Descent at the scale $s = d \cdot e$. (A) Trajectories, computed: $x = 0$ and $y = 0$ (grey) are the two "
+CAPTION = (
+    r"Descent at the scale $s = d \cdot e$. (A) Trajectories, computed: $x = 0$ and $y = 0$ (grey) are the two "
     r"manifolds of integrators; random starts (colours) end on one of them, $W = 0$ (dotted) comes down the diagonal "
     r"to where they meet. (B) Loss for 8 draws of the vectors (overlap 0.4). From a "
     r"random $\omega$ of spectral radius 0.1 it ends on a straight line in a logarithmic scale, steeper or "
     r"flatter according to where it arrives (the floor is rounding). (C) From $W = 0$ it ends on the power law "
     r"$\tau^{-2}$. $\gamma = 0.995$, $T = 3$, $\eta = 1/\lambda_{max}$ at the intersection of the manifolds (about "
-    r"0.025 for the loss summed over time), so that the power law is reached soon enough to be seen over two decades.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"0.025 for the loss summed over time), so that the power law is reached soon enough to be seen over two decades."
 )

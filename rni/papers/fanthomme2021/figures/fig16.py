@@ -1,4 +1,6 @@
-"""Fig 16: the Hessian of the ReLU proxy loss at its minima tells the learning rate and the time of convergence."""
+"""Fig 16: the Hessian of the ReLU proxy loss at its minima predicts learning rate and time of convergence."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -7,12 +9,10 @@ from matplotlib.figure import Figure as Drawing
 from rni.core.errors import Diverged
 from rni.losses import ReLUProxyLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import proxy_descent, proxy_scales
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, proxy_descents, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 from rni.theory.proxy import ProxyHessian, proxy_hessian
 from rni.training.descent import descend, make_plan
 from rni.weights import LowRank
@@ -26,21 +26,24 @@ SETTINGS = (
 FACTORS = (0.97, 1.03)  # of the predicted stability limit
 
 
-def specifications(profile: Profile, neurons: int) -> list[list[Specification]]:
-    """A row for each scale, a column for each seed."""
-    seeds = range(profile.seeds(SEEDS, few=2, quick=1))
-    return [[proxy_descent(scale, neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
+def specifications(profile: Profile, neurons: int) -> list[list[Run]]:
+    """Return the runs: a row for each scale, a column for each seed."""
+    return proxy_descents(profile, neurons, profile.seeds(SEEDS, few=2, quick=1))
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [s for n in (SMALL, profile.neurons) for row in specifications(profile, n) for s in row]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     sizes = (SMALL, profile.neurons)
-    results = [[[runs[spec] for spec in row] for row in specifications(profile, n)] for n in sizes]
-    largest = np.array([[[_hessian(r.network).largest_eigenvalue() for r in row] for row in of] for of in results])
-    smallest = np.array([[[effective_eigenvalue(r) for r in row] for row in of] for of in results])
+    trained = [[[results[run] for run in row] for row in specifications(profile, n)] for n in sizes]
+    largest = np.array([[[_hessian(r.network).largest_eigenvalue() for r in row] for row in of] for of in trained])
+    smallest = np.array([[[effective_eigenvalue(r) for r in row] for row in of] for of in trained])
     s = np.array(proxy_scales(profile))
     tested = [0, int(np.abs(np.log(s)).argmin()), len(s) - 1]
-    growth = [[_growth(of[k][0].network, largest[i, k, 0]) for k in tested] for i, of in enumerate(results)]
-    whole = _hessian(results[0][tested[1]][0].network).dense().reshape(SMALL**2, -1)
+    growth = [[_growth(of[k][0].network, largest[i, k, 0]) for k in tested] for i, of in enumerate(trained)]
+    whole = _hessian(trained[0][tested[1]][0].network).dense().reshape(SMALL**2, -1)
     dense = float(torch.linalg.eigvalsh(whole)[-1])
     return {
         "scales": s,
@@ -54,7 +57,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def effective_eigenvalue(result: Result) -> float:
-    r"""$\lambda_-$ from the last two decades of the loss, which falls by $(1 - \eta\lambda_-)^2$ a step."""
+    r"""Return $\lambda_-$ from the last two decades of the loss, which falls by $(1 - \eta\lambda_-)^2$ per step."""
     losses = np.array(result.losses)
     start = int(np.argmax(losses <= 100 * losses[-1]))
     shrinking = (losses[-1] / losses[start]) ** (0.5 / (len(losses) - 1 - start))
@@ -68,7 +71,7 @@ def _hessian(net: Network) -> ProxyHessian:
 
 
 def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
-    """Largest loss over the first, when descent starts a little off the minimum just below and above the limit."""
+    """Return the largest loss over the first, for descents near the minimum just below and just above the limit."""
     factors = net.recurrent.factors()
     assert factors is not None
     left, right = (
@@ -76,7 +79,7 @@ def _growth(net: Network, largest: float, steps: int = 300) -> list[float]:
     )
     growth = []
     for factor in FACTORS:
-        moved = LowRank(*factors, tolerance=1e-13)  # what grows is small at first, and must not be compressed away
+        moved = LowRank(*factors, tolerance=1e-13)  # the growing part is small at first and must not be cut off
         moved.descend_(left, right, 1e-2)
         copy = net.changed(moved)
         try:
@@ -93,6 +96,7 @@ def claims(measured: Measured) -> list[Claim]:
     s, sizes = measured["scales"], measured["sizes"]
     fastest, slower = s[times.argmin(1)], times[:, [0, -1]].min(1) / times.min(1)
     where = "Appendix, Single-channel ReLU proxy loss gradients and Hessian"
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
         Claim(
             id="fig16.lanczos",
@@ -102,10 +106,10 @@ def claims(measured: Measured) -> list[Claim]:
             "to 50 neurons.",
             criterion="for 50 neurons Lanczos and dense diagonalisation agree to 1e-6",
             expected="equal",
-            measured=float(measured["lanczos_error"]),
+            measured=measured["lanczos_error"],
             holds=lambda error: error < 1e-6,
         ),
-        Claim(
+        trained_claim(
             id="fig16.limit",
             where=where,
             statement=r"$2/\lambda_+$ is the largest stable learning rate.",
@@ -113,27 +117,25 @@ def claims(measured: Measured) -> list[Claim]:
             "sizes: the loss never rises at 0.97 of the limit, and rises tenfold or more at 1.03",
             expected="stable below, unstable above",
             measured={
-                "largest rise below": float(measured["growth"][..., 0].max()),
-                "smallest rise above": float(measured["growth"][..., 1].min()),
+                "largest rise below": measured["growth"][..., 0].max(),
+                "smallest rise above": measured["growth"][..., 1].min(),
             },
             holds=lambda rise: rise["largest rise below"] <= 1.001 and rise["smallest rise above"] >= 10,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig16.preferred-scale",
             where="Section 4.2, proxy loss",
             statement=r"The convergence time depends strongly on the scale, with a preferred one around $|e||d|$.",
             criterion="for both sizes the fastest scale is between 0.5 and 2, for |e||d| = 1, and the smallest and the "
             "largest scale are ten times slower or more",
             expected="1",
-            measured={f"fastest scale, n = {n}": float(x) for n, x in zip(sizes, fastest, strict=True)}
-            | {f"slower at the ends, n = {n}": float(x) for n, x in zip(sizes, slower, strict=True)},
+            measured={f"fastest scale, n = {n}": x for n, x in zip(sizes, fastest, strict=True)}
+            | {f"slower at the ends, n = {n}": x for n, x in zip(sizes, slower, strict=True)},
             holds=lambda m: all(
                 0.5 <= value <= 2 if name.startswith("fastest") else value >= 10 for name, value in m.items()
             ),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig16.larger",
             where=where,
             statement="The learning rate and the order of magnitude of the time found with 50 neurons hold for larger "
@@ -144,16 +146,15 @@ def claims(measured: Measured) -> list[Claim]:
             expected="1",
             measured=None
             if measured["largest"].shape[2] == 1
-            else {"learning rate": float(_ratio(*measured["largest"].mean(2))), "time": float(_ratio(*times))},
+            else {"learning rate": _ratio(*measured["largest"].mean(2)), "time": _ratio(*times)},
             needs="two networks of each size and scale (--profile paper)",
             holds=lambda ratio: ratio["learning rate"] <= 1.3 and ratio["time"] <= 3,
-            settings=SETTINGS,
         ),
     ]
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> float:
-    """The larger over the smaller, where they differ most."""
+    """Return the largest ratio between corresponding values, at least 1."""
     return np.exp(np.abs(np.log(a / b)).max())
 
 
@@ -175,17 +176,9 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig16",
-    order=160,
-    title="Hessian of the ReLU proxy loss",
-    section="Single-channel ReLU proxy loss gradients and Hessian",
-    caption=r"At the minima that gradient descent finds from $W = 0$, $\gamma = 0.995$, independent unit vectors, for "
+CAPTION = (
+    r"At the minima that gradient descent finds from $W = 0$, $\gamma = 0.995$, independent unit vectors, for "
     r"the paper's 50 neurons and for a larger network. A: the largest eigenvalue, by Lanczos. B: the largest stable "
     r"learning rate, confirmed by descents just below and above it. C: steps to come closer by a factor e at the "
-    r"learning rate $1/\lambda_+$, with $\lambda_-$ from the decay of the loss. The grey line is $s = |e||d|$.",
-    runs=lambda profile: [s for n in (SMALL, profile.neurons) for row in specifications(profile, n) for s in row],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"learning rate $1/\lambda_+$, with $\lambda_-$ from the decay of the loss. The grey line is $s = |e||d|$."
 )

@@ -1,16 +1,17 @@
-"""Fig 17: descent on the ReLU proxy loss ends at W of rank one, with the singular value and vectors of the theory."""
+"""Fig 17: descent on the ReLU proxy loss finds a W of rank one that agrees with the theory."""
+
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import svd
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import PROXY_DECAY, proxy_descent, proxy_scales
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import farthest, stack
+from rni.papers.fanthomme2021.trainings import PROXY_DECAY, Run, proxy_descents, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, THEORY, legend, panels
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 
 SEEDS = 8
 OVERLAPS = {
@@ -25,21 +26,30 @@ SETTINGS = (
 )
 
 
-def specifications(profile: Profile) -> list[list[Specification]]:
-    """A row for each scale, a column for each seed."""
-    seeds = range(profile.seeds(SEEDS, few=2))
-    return [[proxy_descent(scale, profile.neurons, seed) for seed in seeds] for scale in proxy_scales(profile)]
+def specifications(profile: Profile) -> list[list[Run]]:
+    """Return the runs: a row for each scale, a column for each seed."""
+    return proxy_descents(profile, profile.neurons, profile.seeds(SEEDS, few=2))
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
-    rows = [[_singular(runs[spec]) for spec in row] for row in specifications(profile)]
-    by_name = {name: np.array([[found[name] for found in row] for row in rows]) for name in rows[0][0]}
-    return {"scales": np.array(proxy_scales(profile)), "neurons": profile.neurons, **by_name}  # each (scales, seeds)
+def runs(profile: Profile) -> list[Run]:
+    return [spec for row in specifications(profile) for spec in row]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
+    rows = [stack([_singular(results[run]) for run in row]) for row in specifications(profile)]
+    return {"scales": np.array(proxy_scales(profile)), "neurons": profile.neurons, **stack(rows)}  # (scales, seeds)
 
 
 def _singular(result: Result) -> dict[str, float]:
-    r"""$\sigma_1$, $\sigma_2$, the overlaps of l and r with e and d, of the sign for which r.e > 0, and the largest
-    deviation from $\sigma\,r \cdot l_\pm = \pm\gamma$, $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm s\gamma$, relative."""
+    r"""Measure the leading singular mode of W.
+
+    Returns
+    -------
+    dict
+        $\sigma_1$, $\sigma_2$, the overlaps of l and r with e and d (with the sign for which r.e > 0), and the largest
+        relative deviation from $\sigma\,r \cdot l_\pm = \pm\gamma$ and $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm
+        s\gamma$.
+    """
     net = result.network
     (scale,), (decay,) = net.task.scales, net.task.decays
     vectors = svd(net.recurrent)
@@ -68,24 +78,22 @@ def claims(measured: Measured) -> list[Claim]:
     near, small = (s > 0.3) & (s < 4), s.argmin()
     excess = ratio.mean(1) - 1
     predicted = measured["right_e"].mean(1) / np.minimum(s, 1)
-    spread = {"sigma": float((measured["sigma"].std(1) / measured["sigma"].mean(1)).max())}
-    spread |= {
-        key.replace("left_", "l.").replace("right_", "r."): float(measured[key].std(1).max()) for key in OVERLAPS
-    }
+    spread = {"sigma": (measured["sigma"].std(1) / measured["sigma"].mean(1)).max()}
+    spread |= {key.replace("left_", "l.").replace("right_", "r."): measured[key].std(1).max() for key in OVERLAPS}
     line = 0.01 * (1000 / measured["neurons"]) ** 0.5
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig17.rank-one",
             where="Section 4.2, properties of the connection matrix",
             statement="One singular value dominates.",
             criterion="the second is below 0.01 of the first in every network",
             expected="rank 1",
-            measured=float((measured["second"] / measured["sigma"]).max()),
+            measured=(measured["second"] / measured["sigma"]).max(),
             holds=lambda second: second < 0.01,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.bound",
             where=where,
             statement=r"$\sigma \ge 2\gamma\max(s, 1)$.",
@@ -93,57 +101,52 @@ def claims(measured: Measured) -> list[Claim]:
             "holds at any n: the sums of the paper's conditions for both signs are sigma (r.l) = 2 gamma and "
             "sigma (r.e) (d.l) = 2 s gamma.)",
             expected="1 or more",
-            measured=float(ratio.min()),
+            measured=ratio.min(),
             holds=lambda smallest: smallest >= 0.999,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.tight",
             where=where,
             statement=r"Away from $s = 1$ the bound is tight: $\sigma = 2\gamma\max(s, 1)$.",
             criterion="for every s <= 0.3 and s >= 4, the mean of sigma is within 3 % of it",
             expected="1",
-            measured=float(_farthest(ratio.mean(1)[outer], 1.0)),
+            measured=farthest(ratio.mean(1)[outer], 1.0),
             holds=lambda value: abs(value - 1) <= 0.03,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.near-one",
             where="Section 4.2, properties of the connection matrix; " + where,
             statement=r"Close to $s = 1$ the bound is not tight.",
             criterion="the mean of sigma exceeds it most at s = 1, by more than 10 %, and less at every scale further "
             "away on either side",
             expected="largest at s = 1",
-            measured={f"s = {x:g}": float(value) for x, value in zip(s[near], excess[near], strict=True)},
+            measured={f"s = {x:g}": value for x, value in zip(s[near], excess[near], strict=True)},
             holds=lambda m: (
                 m["s = 1"] > 0.1
                 and bool((np.diff(excess[s <= 1]) > 0).all())
                 and bool((np.diff(excess[s >= 1]) < 0).all())
             ),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.conditions",
             where=where + ", conditions for W of rank 1",
             statement=r"$\sigma\,r \cdot l_\pm = \pm\gamma$ and $\sigma\,(r \cdot e)(d \cdot l_\pm) = \pm s\gamma$, "
             r"where $l_\pm = \lfloor\pm l\rfloor_+$.",
             criterion="largest relative deviation in any network, at every scale, below 1 %",
             expected="0",
-            measured=float(measured["conditions"].max()),
+            measured=measured["conditions"].max(),
             holds=lambda deviation: deviation < 0.01,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.left",
             where=where,
             statement=r"The left singular vector is almost the decoder, $l \simeq d$.",
             criterion="l.d above 0.9 in every network",
             expected="1",
-            measured=float(measured["left_d"].min()),
+            measured=measured["left_d"].min(),
             holds=lambda overlap: overlap > 0.9,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig17.right-encoder",
             where=where,
             statement=r"$r^\dagger e \simeq \min(s, 1)$.",
@@ -151,14 +154,13 @@ def claims(measured: Measured) -> list[Claim]:
             "scales between, where sigma is above its bound",
             expected="1",
             measured={
-                "far from s = 1": float(_farthest(predicted[outer], 1.0)),
-                "near it": float(_farthest(predicted[near], 1.0)),
+                "far from s = 1": farthest(predicted[outer], 1.0),
+                "near it": farthest(predicted[near], 1.0),
             },
             holds=lambda m: abs(m["far from s = 1"] - 1) <= 0.05 and abs(m["near it"] - 1) <= 0.25,
-            settings=SETTINGS,
-            revised="s = 0.5, 1 and 2 were not judged",
+            revised="The scales 0.5, 1 and 2 were not judged at first.",
         ),
-        Claim(
+        trained_claim(
             id="fig17.turn",
             where=where,
             statement=r"The right singular vector turns from the decoder, for $s \ll 1$, to the encoder, for $s > 1$.",
@@ -166,38 +168,31 @@ def claims(measured: Measured) -> list[Claim]:
             "grows with the scale up to 1",
             expected="1 and 1",
             measured={
-                "r.d at the smallest scale": float(measured["right_d"][small].min()),
-                "least r.e for s > 1": float(measured["right_e"][s > 1].min()),
-                "least growth of r.e up to s = 1": float(np.diff(measured["right_e"][s <= 1], axis=0).min()),
+                "r.d at the smallest scale": measured["right_d"][small].min(),
+                "least r.e for s > 1": measured["right_e"][s > 1].min(),
+                "least growth of r.e up to s = 1": np.diff(measured["right_e"][s <= 1], axis=0).min(),
             },
             holds=lambda m: (
                 m["r.d at the smallest scale"] > 0.95
                 and m["least r.e for s > 1"] > 0.9
                 and m["least growth of r.e up to s = 1"] > 0
             ),
-            settings=SETTINGS,
-            revised="only the two ends were judged, r.e > 0.95 at the largest scale.",
+            revised="The first criterion judged only the two ends, with r.e > 0.95 at the largest scale.",
         ),
-        Claim(
+        trained_claim(
             id="fig17.no-error-bars",
             where=where + ", caption of Fig 17",
             statement="The realizations differ by less than the width of a line.",
             criterion=rf"standard deviation over the networks below {line:.3f} (1 % at n = 1000, as $1/\sqrt{{n}}$): "
-            rf"of "
-            "sigma relative to its mean, of the overlaps out of 1",
+            "of sigma relative to its mean, of the overlaps out of 1",
             expected="not distinguishable",
             measured=spread if measured["sigma"].shape[1] > 1 else None,
             needs="two networks of each scale",
             holds=lambda m: max(m.values()) < line,
-            settings=SETTINGS,
-            because="encoder and decoder are drawn anew for each network and overlap by $n^{-1/2}$, 0.03 at 1000 "
-            "neurons, which the overlaps of their singular vectors take over.",
+            because="Encoder and decoder are drawn anew for each network. Their overlap is of order $n^{-1/2}$, 0.03 "
+            "at 1000 neurons, and the overlaps of the singular vectors vary as much.",
         ),
     ]
-
-
-def _farthest(values: np.ndarray, target: float) -> float:
-    return values[np.abs(values - target).argmax()]
 
 
 def draw(measured: Measured) -> Drawing:
@@ -225,17 +220,9 @@ def _points(axis: Axes, s: np.ndarray, values: np.ndarray, color: str, label: st
     axis.errorbar(s, values.mean(1), spread, fmt="o--", color=color, markersize=4, linewidth=0.8, label=label)
 
 
-FIGURE = Figure(
-    id="fig17",
-    order=170,
-    title="Rank-one ReLU integrators",
-    section="Analysis of rank-1 ReLU generalizing integrators",
-    caption=r"One channel, $\gamma = 0.995$, plain gradient descent on the exact ReLU proxy loss from $W = 0$. A: the "
+CAPTION = (
+    r"One channel, $\gamma = 0.995$, plain gradient descent on the exact ReLU proxy loss from $W = 0$. A: the "
     r"leading singular value against the scale, with the lower bound (line). B: overlaps of the leading singular "
     r"vectors $l, r$ with decoder and encoder; the line is the prediction for $r^\dagger e$. Means over networks, bars "
-    r"reach the farthest one.",
-    runs=lambda profile: [spec for row in specifications(profile) for spec in row],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"reach the farthest one."
 )

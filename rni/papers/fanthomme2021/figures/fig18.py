@@ -1,23 +1,28 @@
-"""Fig 18: at small scales the sign of a weight says whether it joins neurons of one population; at large ones not."""
+"""Fig 18: at small scales, the populations of two neurons determine the sign of the weight between them."""
+
+from functools import partial
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import proxy_descent
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, proxy_descent
 from rni.plots.style import DIVERGING, panels
 
 SCALES = (0.1, 10.0)
 SETTINGS = "a learning rate just below the stability limit of each scale instead of the authors' small ones"
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [proxy_descent(scale, profile.neurons, 0) for scale in SCALES]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     measured: Measured = {"scales": np.array(SCALES), "agreement": [], "positive": [], "norm": [], "matrices": []}
     for scale in SCALES:
-        net = runs[proxy_descent(scale, profile.neurons, 0)].network
+        net = results[proxy_descent(scale, profile.neurons, 0)].network
         pattern = net.recurrent(net.encoders.T)[0]  # W e, along L: its sign is the neuron's population
         order = torch.argsort((pattern < 0).int(), stable=True)
         w, positive = net.recurrent.matrix()[order][:, order], pattern[order] > 0
@@ -32,36 +37,31 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 def claims(measured: Measured) -> list[Claim]:
     where = "Appendix, Analysis of rank-1 ReLU generalizing integrators"
     (small, large), norms = measured["agreement"], measured["norm"]
+    claim = partial(Claim, where=where, settings=SETTINGS)
     return [
-        Claim(
+        claim(
             id="fig18.ordered",
-            where=where,
             statement=r"At $s = 0.1$ a weight is positive within a population and negative between the two.",
             criterion="the sign is the predicted one for more than 0.95 of the weights",
             expected="all",
-            measured=float(small),
+            measured=small,
             holds=lambda fraction: fraction > 0.95,
-            settings=SETTINGS,
         ),
-        Claim(
+        claim(
             id="fig18.random",
-            where=where,
             statement=r"At $s = 10$ the populations do not determine the sign of a weight.",
             criterion="the sign is the predicted one for 0.4 to 0.6 of the weights",
             expected="a half",
-            measured=float(large),
+            measured=large,
             holds=lambda fraction: 0.4 <= fraction <= 0.6,
-            settings=SETTINGS,
         ),
-        Claim(
+        claim(
             id="fig18.norm",
-            where=where,
             statement=r"The norm of W grows as $\max(1, s)$.",
             criterion="|W| at s = 10 is within 5 % of ten times |W| at s = 0.1",
             expected="10",
-            measured=float(norms[1] / norms[0]),
+            measured=norms[1] / norms[0],
             holds=lambda ratio: abs(ratio / 10 - 1) <= 0.05,
-            settings=SETTINGS,
         ),
     ]
 
@@ -87,16 +87,8 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig18",
-    order=180,
-    title="Weights ordered by population",
-    section="Analysis of rank-1 ReLU generalizing integrators",
-    caption=r"$W$ of two networks trained on the ReLU proxy loss, $\gamma = 0.995$, at $s = 0.1$ (A) and $s = 10$ (B); "
+CAPTION = (
+    r"$W$ of two networks trained on the ReLU proxy loss, $\gamma = 0.995$, at $s = 0.1$ (A) and $s = 10$ (B); "
     r"neurons are ordered by the sign of their current at a positive integral, lines separate the two populations. "
-    r"Colours saturate at the largest 2 % of the weights.",
-    runs=lambda profile: [proxy_descent(scale, profile.neurons, 0) for scale in SCALES],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"Colours saturate at the largest 2 % of the weights."
 )

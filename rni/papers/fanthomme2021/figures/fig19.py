@@ -1,4 +1,4 @@
-"""Fig 19: a context-dependent decision, read from the states of a fixed integrator by one sigmoidal head."""
+"""Fig 19: a sigmoidal head reads a context-dependent decision from the states of a fixed integrator."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,16 +10,15 @@ from matplotlib.figure import Figure as Drawing
 from torch import Tensor, nn
 
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, training_run
 from rni.plots.style import CHANNELS, TARGET, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 from rni.training import Adam
 from rni.training.transfer import Head, boundary_distance, context, fit_head
 
-TASK = {"decays": [0.8, 0.75, 0.75]}
-SEQUENCES = ((512, 40), (256, 40), (32, 400))  # of so many steps, to train the head and to test it twice
+DECAYS = (0.8, 0.75, 0.75)
+SEQUENCES = ((512, 40), (256, 40), (32, 400))  # (sequences, steps): for training the head, and for two tests
 BINS = 10
 BATCH = 32  # sequences in each step of a head's descent
 SHORTER = (
@@ -28,8 +27,8 @@ SHORTER = (
 )
 
 
-def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Specification:
-    """Three channels, sigmoidal neurons, Adam; decoders trained too. On the proxy loss, or on batches of 10 steps."""
+def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Run:
+    """Return a sigmoid network of three channels, trained with its decoders by Adam on the proxy or on batches."""
     training: dict[str, Any] = {
         "loss": loss,
         "optimizer": "adam",
@@ -43,17 +42,17 @@ def specification(profile: Profile, loss: str = "batch", seed: int = 0) -> Speci
         else {"duration": 10, "batch": 32, "steps": 1000}
     )
     network = {"neurons": profile.neurons, "activation": "sigmoid"}
-    return Specification.parse({"seed": seed, "task": TASK, "network": network, "training": training})
+    return training_run(DECAYS, network, seed=seed, **training)
 
 
-def integrators(profile: Profile) -> list[Specification]:
+def integrators(profile: Profile) -> list[Run]:
     return [specification(profile, seed=seed) for seed in range(profile.seeds(4, few=2, quick=1))]
 
 
 def untrained(profile: Profile) -> Network:
-    """The same kind of network with random weights of spectral radius 1."""
+    """Return the same kind of network with random weights of spectral radius 1."""
     network = {"neurons": profile.neurons, "activation": "sigmoid", "initial_radius": 1.0}
-    return Specification.parse({"task": TASK, "network": network}).build()
+    return training_run(DECAYS, network).build()
 
 
 def correct(
@@ -62,13 +61,13 @@ def correct(
     labels: Sequence[Tensor],
     fit: Callable[[Tensor, Tensor], Head] = fit_head,
 ) -> list[Tensor]:
-    """Whether a head is right at each step, trained on the first sequences: for each of the others."""
+    """Train a head on the first sequences and return, for each of the others, whether it is right at each step."""
     head = fit(code(inputs[0]), labels[0])
     return [(head(code(x)) > 0.5) == label for x, label in zip(inputs[1:], labels[1:], strict=True)]
 
 
 def descended_head(states: Tensor, labels: Tensor) -> Head:
-    """A head by Adam on the squared error of its outputs, at the authors' rate and steps, a batch of sequences each."""
+    """Train a head by Adam on the squared error of batches of sequences, with the authors' rate and steps."""
     u, adam, generator = nn.Parameter(torch.zeros(states.shape[-1])), Adam(), torch.Generator().manual_seed(0)
     with torch.enable_grad():
         for _ in range(1000):
@@ -79,19 +78,23 @@ def descended_head(states: Tensor, labels: Tensor) -> Head:
 
 
 def with_constant(code: Tensor) -> Tensor:
-    r"""One more feature, so that the fixed threshold $\theta$ is no handicap for a code of zero mean."""
+    r"""Add a constant feature, because a code of zero mean needs a free threshold instead of the fixed $\theta$."""
     return torch.cat([code, torch.ones_like(code[..., :1])], -1)
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [*integrators(profile), specification(profile, "proxy")]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     generator = torch.Generator().manual_seed(0)
     inputs = [white_noise(*shape, 3, generator) for shape in SEQUENCES]
-    nets = [runs[each].network for each in integrators(profile)]
+    nets = [results[each].network for each in integrators(profile)]
     integrals = [nets[0].task.targets(x) for x in inputs]
     labels = [context(y) for y in integrals]
     found = [correct(lambda x, net=net: net(x)[0], inputs, labels) for net in nets]
-    random, proxy = untrained(profile), runs[specification(profile, "proxy")].network
+    random, proxy = untrained(profile), results[specification(profile, "proxy")].network
     descended = [correct(lambda x, net=net: net(x)[0], inputs, labels, descended_head) for net in nets]
     codes: dict[str, Callable[[Tensor], Tensor]] = {
         "proxy": lambda x: proxy(x)[0],
@@ -121,8 +124,8 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def claims(measured: Measured) -> list[Claim]:
-    states = float(measured["accuracy"].mean())
-    controls = {name: float(measured[f"{name}_accuracy"].mean()) for name in ("integrals", "currents", "random")}
+    states = measured["accuracy"].mean()
+    controls = {name: measured[f"{name}_accuracy"].mean() for name in ("integrals", "currents", "random")}
     return [
         Claim(
             id="fig19.context",
@@ -143,7 +146,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the half of the samples furthest from samples of the other label has less than a tenth of the "
             "errors",
             expected="near the boundaries",
-            measured=float(measured["furthest_share"]),
+            measured=measured["furthest_share"],
             holds=lambda share: share < 0.1,
         ),
         Claim(
@@ -164,7 +167,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="Any of the trainings of the integrator will do: proxy loss, or batches of sequences.",
             criterion="accuracies within 3 percentage points",
             expected="any of the methods",
-            measured={"batch": states, "proxy": float(measured["proxy_accuracy"].mean())},
+            measured={"batch": states, "proxy": measured["proxy_accuracy"].mean()},
             holds=lambda m: abs(m["proxy"] - m["batch"]) < 0.03,
             settings=SHORTER,
         ),
@@ -175,7 +178,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="1000 steps of Adam at the authors' rate on the squared error, with batches of sequences: right "
             "at most 5 percentage points less often than the head of least cross-entropy",
             expected="easy",
-            measured={"descent": float(measured["descended_accuracy"].mean()), "least cross-entropy": states},
+            measured={"descent": measured["descended_accuracy"].mean(), "least cross-entropy": states},
             holds=lambda m: m["least cross-entropy"] - m["descent"] <= 0.05,
             settings=f"{SHORTER}; batches of {BATCH} sequences for the head",
         ),
@@ -214,30 +217,21 @@ def draw(measured: Measured) -> Drawing:
 
 
 def _shade(axis: Axes, cue: np.ndarray) -> None:
-    """The colour of the channel that the cue makes decisive, behind the curves."""
+    """Shade the background in the colour of the channel that the cue selects."""
     steps = np.arange(len(cue))
     for chosen, colour in ((cue < 0, CHANNELS[0]), (cue >= 0, CHANNELS[1])):
         options: dict[str, Any] = {"color": colour, "alpha": 0.13, "linewidth": 0, "zorder": -1}
         axis.bar(steps[chosen], 1, 1.0, transform=axis.get_xaxis_transform(), **options)
 
 
-FIGURE = Figure(
-    id="fig19",
-    order=190,
-    computes=True,
-    title="Transfer to a context-dependent decision",
-    section="Example of transfer learning: context-dependent selectivity",
-    caption=r"A: output of the head over a sequence of white noise it has not seen; shaded in the colour of the "
-    r"channel that decides, $y_0$ where $y_2 < 0$ and $y_1$ where $y_2 > 0$. C: the three integrals (pale) and the "
-    r"network's own outputs. B: accuracy on new sequences of 40 and 400 steps, of the same head on the states of "
-    r"integrators trained on batches (points: networks), where the head is the one of least cross-entropy or learnt by "
-    r"descent, and on the proxy loss, on the currents of one of them, on the integrals themselves and on a random "
-    r"network. D: errors in tenths of the samples, by the distance of the "
-    r"integrals to the nearest sample of the other label. Three sigmoidal channels, decays 0.8, 0.75, 0.75; inputs "
-    r"N(0, 1), whose integrals stay in the range trained on. The head minimises cross-entropy on 512 sequences of 40 "
-    r"steps by L-BFGS, or the squared error by the authors' Adam.",
-    runs=lambda profile: [*integrators(profile), specification(profile, "proxy")],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+CAPTION = (
+    "A: output of the head over a sequence of white noise it has not seen; shaded in the colour of the channel that "
+    "decides, $y_0$ where $y_2 < 0$ and $y_1$ where $y_2 > 0$. C: the three integrals (pale) and the network's own "
+    "outputs. B: accuracy on new sequences of 40 and 400 steps, of the same head on the states of integrators trained "
+    "on batches (points: networks), where the head is the one of least cross-entropy or learnt by descent, and on the "
+    "proxy loss, on the currents of one of them, on the integrals themselves and on a random network. D: errors in "
+    "tenths of the samples, by the distance of the integrals to the nearest sample of the other label. Three "
+    "sigmoidal channels, decays 0.8, 0.75, 0.75; inputs N(0, 1), whose integrals stay in the range trained on. The "
+    "head minimises cross-entropy on 512 sequences of 40 steps by L-BFGS, or the squared error by the authors' Adam."
 )
+COMPUTES = True

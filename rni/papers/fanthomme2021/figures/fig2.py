@@ -1,6 +1,7 @@
-r"""The generalizing integrators that descent from W = 0 can reach, in the space $(\lambda, \alpha, \beta)$."""
+r"""Fig 2: the generalizing integrators that descent from W = 0 can reach, in the space $(\lambda, \alpha, \beta)$."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,7 @@ from matplotlib.patches import Patch
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
-from rni.papers.claims import Claim
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
 from rni.plots.style import CHANNELS
 from rni.theory import Plane, g_1, gamma_matrix, is_generalizing_integrator, plane, rank_one
 from rni.weights.vectors import independent
@@ -24,7 +24,7 @@ Point = tuple[float, float, float]
 
 
 def points(space: Plane, rng: np.random.Generator, count: int) -> Iterator[Point]:
-    r"""Random $(\lambda, \alpha, \beta)$, away from the three manifolds and from $\alpha = \beta$."""
+    r"""Draw random $(\lambda, \alpha, \beta)$ away from the three manifolds and from $\alpha = \beta$."""
     while count:
         other = rng.uniform(-0.9, 0.9)
         alpha, beta = rng.uniform(-REACH, REACH, 2)
@@ -35,9 +35,9 @@ def points(space: Plane, rng: np.random.Generator, count: int) -> Iterator[Point
 
 
 def examine(space: Plane, found: Sequence[Point], scale: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    r"""Largest moment error and rank of $\Gamma(\lambda, \alpha, \beta)$, point by point.
+    r"""Return the largest moment error and the rank of each $\Gamma(\lambda, \alpha, \beta)$.
 
-    The scale asked for is `scale`, or the share $g_1$ of the eigenvalue $\gamma$ where it is None.
+    The scale is `scale`, or the share $g_1$ of the eigenvalue $\gamma$ if it is None.
     """
     reports = []
     for other, alpha, beta in found:
@@ -47,7 +47,7 @@ def examine(space: Plane, found: Sequence[Point], scale: float | None = None) ->
     return np.array([report.moment_error for report in reports]), np.array([report.rank for report in reports])
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     space = plane(1, 1, OVERLAP)
     found = list(points(space, np.random.default_rng(2), 20))
     flat_error, flat_rank = examine(space, [(0.0, a, b) for _, a, b in found])
@@ -79,7 +79,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def special_scale(neurons: int, draws: int) -> float:
-    r"""$\sqrt{\langle (d \cdot e)^2 \rangle}$ over independent unit vectors."""
+    r"""Return $\sqrt{\langle (d \cdot e)^2 \rangle}$ over independent unit vectors."""
     encoders, decoders = independent(neurons, draws, torch.Generator().manual_seed(neurons))
     return (encoders * decoders).sum(0).square().mean().sqrt().item()
 
@@ -87,56 +87,53 @@ def special_scale(neurons: int, draws: int) -> float:
 def claims(measured: Measured) -> list[Claim]:
     where = "Section 3, null-weight initialization; Fig 2"
     slope = np.polyfit(np.log(measured["neurons"]), np.log(measured["special_scale"]), 1)[0]
+    claim = partial(Claim, where=where)
     return [
-        Claim(
+        claim(
             id="fig2.rank-1",
-            where=where,
             statement=r"Every $\omega$ with eigenvalues $\gamma$ and 0 is an integrator of rank 1, and they have all "
             r"scales.",
             criterion="20 random members, and one for each of 10 scales from 0.01 to 100 of both signs: rank 1, "
             "relative error of every moment below 1e-6",
             expected="rank 1, exact",
             measured={
-                "largest error": float(measured["rank1_error"]),
-                "largest error over scales": float(measured["rank1_scales_error"]),
-                "rank": float(measured["rank1_rank"]),
+                "largest error": measured["rank1_error"],
+                "largest error over scales": measured["rank1_scales_error"],
+                "rank": measured["rank1_rank"],
             },
             holds=lambda m: max(m["largest error"], m["largest error over scales"]) < EXACT and m["rank"] == 1,
         ),
-        Claim(
+        claim(
             id="fig2.rank-2",
-            where=where,
             statement=r"The other two manifolds, $\beta = \alpha_0$ and $\alpha = \beta_0$, hold integrators of rank "
             r"2 at the scale $d \cdot e$.",
             criterion="40 random members: rank 2, relative error of every moment at the scale d.e below 1e-6",
             expected="rank 2, exact at s = d.e",
-            measured={"largest error": float(measured["rank2_error"]), "rank": float(measured["rank2_rank"])},
+            measured={"largest error": measured["rank2_error"], "rank": measured["rank2_rank"]},
             holds=lambda m: m["largest error"] < EXACT and m["rank"] == 2,
         ),
-        Claim(
+        claim(
             id="fig2.nothing-else",
-            where=where,
             statement="These three manifolds are all of the integrators that descent from W = 0 can reach.",
             criterion=r"20 random matrices with the eigenvalue $\gamma$, at least 0.2 away from the manifolds in each "
             "coordinate: some moment is wrong by more than 1e-3 at their own scale",
             expected="no integrator elsewhere",
-            measured=float(measured["elsewhere_error"]),
+            measured=measured["elsewhere_error"],
             holds=lambda error: error > 1e-3,
         ),
-        Claim(
+        claim(
             id="fig2.special-scale",
-            where=where,
             statement=r"For independent vectors the special scale $d \cdot e$ is of order $n^{-1/2}$.",
             criterion="exponent of its root mean square over n = 250 to 4000 within 0.05 of -0.5",
             expected="-0.5",
-            measured=float(slope),
+            measured=slope,
             holds=lambda exponent: abs(exponent + 0.5) < 0.05,
         ),
     ]
 
 
 def draw_manifolds(axis: Axes3D, alpha_0: float, beta_0: float) -> list[Patch]:
-    """The three manifolds as planes, cut where they meet so that each piece hides what is behind it."""
+    """Draw the three manifolds as planes, cut where they meet so that each piece hides what is behind it."""
     ends = -REACH, REACH
 
     def pieces(first: Sequence[float], second: Sequence[float]) -> Iterator[tuple[tuple[float, float], ...]]:
@@ -175,16 +172,9 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig2",
-    order=20,
-    title="Manifolds of generalizing integrators",
-    section="Case of linear activation",
-    caption=r"Matrices $\omega$ with one eigenvalue $\gamma$, by their other eigenvalue $\lambda$ and the slopes "
+CAPTION = (
+    r"Matrices $\omega$ with one eigenvalue $\gamma$, by their other eigenvalue $\lambda$ and the slopes "
     r"$\alpha$, $\beta$ of the two eigenvectors. All integrators lie on three surfaces: where $\lambda = 0$ any scale "
     r"occurs; on the other two, where the mode of $\lambda$ is not read or not driven, only $s = d \cdot e$. Drawn "
-    r"from the closed forms for unit vectors with $d \cdot e = 0.8$; $\alpha = \beta$ is no matrix.",
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"from the closed forms for unit vectors with $d \cdot e = 0.8$; $\alpha = \beta$ is no matrix."
 )

@@ -1,5 +1,6 @@
-"""Fig 3: a ReLU network codes the two signs of the integral by two populations."""
+"""Fig 3: two populations of a ReLU network code the two signs of the integral."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,26 +12,24 @@ from matplotlib.patches import Arc, Circle
 from rni.analysis import relative_error
 from rni.analysis.population import NAMES, population_vectors, populations
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import factored, networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import farthest, stack
+from rni.papers.fanthomme2021.trainings import Run, factored, networks, training_run
 from rni.plots.style import POPULATIONS, TARGET, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 
 
-def specifications(profile: Profile, loss: str = "batch") -> list[Specification]:
-    """ReLU, one channel, decay 0.995, scale 1, from W = 0."""
+def specifications(profile: Profile, loss: str = "batch") -> list[Run]:
+    """Return ReLU networks of one channel with decay 0.995 and scale 1, trained from W = 0."""
     if loss == "batch":
         return networks(profile, "relu", "batch", 1, 10, few=5)
     network = {"neurons": profile.neurons, "weights": factored(profile)}
-    raw: dict[str, Any] = {"task": {"decays": [0.995]}, "network": network}
-    return [Specification.parse(raw | {"seed": k, "training": {"loss": loss}}) for k in range(profile.seeds(10))]
+    return [training_run([0.995], network, seed=seed, loss=loss) for seed in range(profile.seeds(10))]
 
 
 @torch.no_grad()
 def examine(net: Network, threshold: float | None = None) -> dict[str, Any]:
-    """Population vectors and populations of a network, on white noise of 200 steps."""
+    """Measure the population vectors and the populations of a network, on white noise of 200 steps."""
     x = white_noise(16, 200, 1, torch.Generator().manual_seed(0)).to(net.dtype)
     y, h = net.task.targets(x).flatten().double(), net(x)[0].flatten(0, 1).double()
     vectors = population_vectors(h, y)
@@ -53,8 +52,11 @@ def examine(net: Network, threshold: float | None = None) -> dict[str, Any]:
 
 @torch.no_grad()
 def sent(net: Network, vectors: np.ndarray, members: np.ndarray) -> np.ndarray:
-    r"""Currents per unit of the integral, (2, 2): mean of $W L_a$ over the neurons of population b, at [b, a]; and the
-    part of them below 0, [2 + b, a]."""
+    """Return the currents that the populations send to each other, per unit of the integral, shape (4, 2).
+
+    The entry [b, a] is the mean of $W L_a$ over the neurons of population b; [2 + b, a] is the part of these currents
+    that is negative.
+    """
     currents = net.recurrent(torch.as_tensor(vectors, dtype=net.dtype)).numpy()
     to = [currents[:, members == k] for k in (0, 1)]
     return np.stack([*(each.mean(1) for each in to), *((each < 0).mean(1) for each in to)])
@@ -62,14 +64,14 @@ def sent(net: Network, vectors: np.ndarray, members: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def mean_weights(net: Network, members: np.ndarray) -> np.ndarray:
-    """Of the connections from population a to population b, at [b, a], (2, 2)."""
+    """Return the mean weight from population a to population b, at [b, a], shape (2, 2)."""
     sets = torch.as_tensor(np.stack([members == k for k in (0, 1)]), dtype=net.dtype)
     return (sets @ net.recurrent(sets).T / (sets.sum(1)[:, None] * sets.sum(1))).numpy()
 
 
 @torch.no_grad()
 def kept_signs(net: Network, steps: int = 400) -> float:
-    """Part of the states after white noise whose output has the same sign ever after, without further inputs."""
+    """Return the part of trajectories whose output keeps its sign after the inputs end."""
     x = white_noise(64, 20 + steps, 1, torch.Generator().manual_seed(3)).to(net.dtype)
     x[:, 20:] = 0
     signs = net.outputs(x)[:, 19:, 0].sign()
@@ -78,7 +80,7 @@ def kept_signs(net: Network, steps: int = 400) -> float:
 
 @torch.no_grad()
 def switch(net: Network, members: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean activity of the + and - populations around an input that turns the sign of the integral."""
+    """Return the mean activity of the + and - populations around an input that turns the sign of the integral."""
     x = torch.zeros(1, 60, 1, dtype=net.dtype)
     x[0, 5], x[0, 30] = 1.0, -2.0
     h = net(x)[0][0].numpy()
@@ -86,15 +88,15 @@ def switch(net: Network, members: np.ndarray) -> dict[str, np.ndarray]:
     return {"switch_inputs": x[0, :, 0].numpy(), "switch_activity": means}
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
-    batch = [runs[specification].network for specification in specifications(profile)]
+def runs(profile: Profile) -> list[Run]:
+    return [*specifications(profile), *specifications(profile, "proxy")]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
+    batch = [results[specification].network for specification in specifications(profile)]
     examined = {"batch": [examine(net) for net in batch]}
-    examined["proxy"] = [examine(runs[s].network, 1e-6) for s in specifications(profile, "proxy")]
-    measured: Measured = {
-        f"{loss}_{key}": np.stack([each[key] for each in several])
-        for loss, several in examined.items()
-        for key in examined["batch"][0]
-    }
+    examined["proxy"] = [examine(results[s].network, 1e-6) for s in specifications(profile, "proxy")]
+    measured = stack(examined["batch"], "batch_") | stack(examined["proxy"], "proxy_")
     pairs = list(zip(batch, examined["batch"], strict=True))
     measured["sent"] = np.stack([sent(net, each["vectors"], each["populations"]) for net, each in pairs])
     measured["mean_weights"] = np.stack([mean_weights(net, each["populations"]) for net, each in pairs])
@@ -110,56 +112,54 @@ SETTINGS = (
 
 
 def claims(measured: Measured) -> list[Claim]:
-    balance = [float((measured["batch_populations"] == k).mean()) for k in (0, 1)]
+    balance = [(measured["batch_populations"] == k).mean() for k in (0, 1)]
     members = measured["batch_populations"][..., None, :]
     power = np.square(measured["batch_vectors"])
     shared = members == 2
     usual = np.maximum(*np.moveaxis(measured["batch_vectors"], 1, 0)).mean()
     in_shared = {
-        "part of the neurons": float(shared.mean()),
-        "largest coefficient / mean": float((measured["batch_vectors"] * shared).max() / usual),
-        "part of the squared coefficients": float((power * shared).sum() / power.sum()),
-        "largest part of the output": float(np.abs(measured["batch_shared_readouts"]).max()),
+        "part of the neurons": shared.mean(),
+        "largest coefficient / mean": (measured["batch_vectors"] * shared).max() / usual,
+        "part of the squared coefficients": (power * shared).sum() / power.sum(),
+        "largest part of the output": np.abs(measured["batch_shared_readouts"]).max(),
     }
     weights = measured["mean_weights"]
     free = (measured["proxy_populations"] < 2).all(1) & (measured["proxy_error"] < 0.01)
     before, after = measured["switch_activity"][:, 20], measured["switch_activity"][:, 40]
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig3.coding",
             where="Section 4.1, coding equation of the activities; Fig 3A",
             statement=r"The state follows two half lines: $h_t = \lfloor y_t\rfloor_+ L_+ + \lfloor -y_t\rfloor_+ "
             r"L_-$.",
             criterion="it explains at least 0.99 of the squared activities, in every network",
             expected="1",
-            measured=float(1 - measured["batch_uncoded"].max()),
+            measured=1 - measured["batch_uncoded"].max(),
             holds=lambda part: part >= 0.99,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.rectified",
             where="Section 4.1, currents",
             statement=r"The population vectors are the rectified slopes of the currents: $L_\pm = \lfloor\pm "
             r"L\rfloor_+$.",
             criterion="relative deviation below 5 % in every network",
             expected="0",
-            measured=float(measured["batch_unrectified"].max()),
+            measured=measured["batch_unrectified"].max(),
             holds=lambda deviation: deviation < 0.05,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.two-populations",
             where="Section 4.1, Fig 3A",
             statement="After batch descent neurons are active for one sign of the integral only, but for around 5 % "
             "that are shared or null.",
             criterion="shared and null neurons together are between 2.5 % and 7.5 %",
             expected="around 5 %",
-            measured=float((measured["batch_populations"] >= 2).mean()),
+            measured=(measured["batch_populations"] >= 2).mean(),
             holds=lambda part: 0.025 <= part <= 0.075,
-            settings=SETTINGS,
-            revised="it was below 10 %; the paper says around 5 %",
+            revised="The first criterion was below 10 %. The paper says around 5 %.",
         ),
-        Claim(
+        trained_claim(
             id="fig3.balance",
             where="Appendix on rank-1 ReLU integrators",
             statement="Half of the neurons code for positive, half for negative integrals.",
@@ -167,9 +167,8 @@ def claims(measured: Measured) -> list[Claim]:
             expected="one half each",
             measured={"+": balance[0], "-": balance[1]},
             holds=lambda m: all(0.4 <= part <= 0.55 for part in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.shared-are-weak",
             where="Section 4.1",
             statement="Shared neurons never have strong activities.",
@@ -179,39 +178,39 @@ def claims(measured: Measured) -> list[Claim]:
             measured=in_shared if shared.any() else None,
             needs="a network that has shared neurons; these have none",
             holds=lambda m: m["largest coefficient / mean"] < 1 and m["largest part of the output"] < 0.01,
-            settings=SETTINGS,
-            revised="it was less than 1 % of the squared coefficients, which holds where there are no shared neurons",
+            revised="The first criterion was less than 1 % of the squared coefficients, which holds if there are no "
+            "shared neurons.",
         ),
-        Claim(
+        trained_claim(
             id="fig3.readout",
             where="Section 4.1, after the coding equation",
             statement=r"$d \cdot L_+ = 1$ and $d \cdot L_- = -1$.",
             criterion="to within 3 % in every network",
             expected="+1 and -1",
             measured={
-                "+": _furthest(measured["batch_readouts"][:, 0], 1.0),
-                "-": _furthest(measured["batch_readouts"][:, 1], -1.0),
+                "+": farthest(measured["batch_readouts"][:, 0], 1.0),
+                "-": farthest(measured["batch_readouts"][:, 1], -1.0),
             },
             holds=lambda m: abs(m["+"] - 1) < 0.03 and abs(m["-"] + 1) < 0.03,
-            settings=SETTINGS,
         ),
         Claim(
             id="fig3.proxy-populations",
             where="Section 4.1, last sentence on populations",
             statement="The proxy loss allows for perfect integrators without any shared or null neurons.",
             criterion="no network has shared neurons, and at least one has neither shared nor null ones (a coefficient "
-            "of 1e-6 told from none) and integrates with less than 1 % of error over 200 steps. Descent can trap a "
+            "below 1e-6 counts as none) and integrates with less than 1 % of error over 200 steps. Descent can trap a "
             "neuron where its current vanishes, at the kink of the activation",
             expected="none",
             measured={
-                "shared neurons": float((measured["proxy_populations"] == 2).mean()),
-                "null neurons": float((measured["proxy_populations"] == 3).mean()),
-                "networks without any": float(free.mean()),
+                "shared neurons": (measured["proxy_populations"] == 2).mean(),
+                "null neurons": (measured["proxy_populations"] == 3).mean(),
+                "networks without any": free.mean(),
             },
             holds=lambda m: m["shared neurons"] == 0 and m["networks without any"] > 0,
-            revised="null neurons were counted over all networks; the paper says that the loss allows for none",
+            revised="The first criterion counted null neurons over all networks. The paper says that the loss allows "
+            "for none.",
         ),
-        Claim(
+        trained_claim(
             id="fig3.inhibition",
             where="Section 4.1, Fig 3B",
             statement="The two populations inhibit each other.",
@@ -220,45 +219,38 @@ def claims(measured: Measured) -> list[Claim]:
             "a negative current",
             expected="mutual inhibition",
             measured={
-                "largest mean weight between": float(weights[:, [0, 1], [1, 0]].max()),
-                "least mean weight within": float(weights[:, [0, 1], [0, 1]].min()),
-                "least part of neurons inhibited": float(measured["sent"][:, [2, 3], [1, 0]].min()),
+                "largest mean weight between": weights[:, [0, 1], [1, 0]].max(),
+                "least mean weight within": weights[:, [0, 1], [0, 1]].min(),
+                "least part of neurons inhibited": measured["sent"][:, [2, 3], [1, 0]].min(),
             },
             holds=lambda m: (
                 m["largest mean weight between"] < 0 < m["least mean weight within"]
                 and m["least part of neurons inhibited"] >= 0.95
             ),
-            settings=SETTINGS,
-            revised="the currents alone, which are negative in neurons that are silent at that sign, whatever sends "
-            "them.",
+            revised="The first criterion was the currents alone. These are negative in neurons that are silent at that "
+            "sign, whichever population sends them.",
         ),
-        Claim(
+        trained_claim(
             id="fig3.no-switch-without-input",
             where="Section 4.1, Fig 3B",
             statement="Only an external input shifts the activity from one population to the other.",
             criterion="after 20 steps of white noise and then 400 without any input the sign of the output never "
             "changes, in all of 64 trajectories a network",
             expected="1",
-            measured=float(measured["kept_signs"].min()),
+            measured=measured["kept_signs"].min(),
             holds=lambda part: part == 1,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig3.switch",
             where="Section 4.1, Fig 3B",
             statement="An input that turns the sign of the integral hands the activity over from one population to the "
             "other.",
             criterion="the population of the other sign has less than 5 % of the activity, before and after",
             expected="one population at a time",
-            measured={"before": float(before[1] / before.sum()), "after": float(after[0] / after.sum())},
+            measured={"before": before[1] / before.sum(), "after": after[0] / after.sum()},
             holds=lambda m: m["before"] < 0.05 and m["after"] < 0.05,
-            settings=SETTINGS,
         ),
     ]
-
-
-def _furthest(values: np.ndarray, target: float) -> float:
-    return float(values[np.abs(values - target).argmax()])
 
 
 def draw(measured: Measured) -> Drawing:
@@ -286,7 +278,7 @@ def draw(measured: Measured) -> Drawing:
 
 
 def draw_inhibition(axis: Axes, mean: np.ndarray) -> None:
-    """The two populations, and the mean current from each to each, per unit of the integral (to, from)."""
+    """Draw the two populations and the mean current (to, from) between them, per unit of the integral."""
     axis.set_axis_off()
     axis.set(xlim=(-1.2, 1.2), ylim=(-0.7, 0.9), aspect="equal")
     for k, (name, x) in enumerate((("+", -0.6), ("-", 0.6))):
@@ -306,17 +298,9 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
-FIGURE = Figure(
-    id="fig3",
-    order=30,
-    title="Two populations",
-    section="Non-linear activation: case of a single channel",
-    caption=r"A: activity of each neuron per unit of positive ($L_+$) and negative ($L_-$) integral, for all neurons "
+CAPTION = (
+    r"A: activity of each neuron per unit of positive ($L_+$) and negative ($L_-$) integral, for all neurons "
     r"of all networks; almost all lie on one of the axes. B: mean activity of the two populations when a second input "
     r"turns the sign of the integral. C: the mean current that each population brings to a neuron of either, per unit "
-    r"of its integral: both excite themselves (loops) and inhibit the other (bars).",
-    runs=lambda profile: [*specifications(profile), *specifications(profile, "proxy")],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"of its integral: both excite themselves (loops) and inhibit the other (bars)."
 )

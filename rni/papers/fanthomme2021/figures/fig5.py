@@ -1,4 +1,6 @@
-"""Fig 5: what recurrence and encoder bring to the currents of a ReLU network are patterns along one line."""
+"""Fig 5: the currents from the recurrence and from the encoder are proportional to each other."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -8,41 +10,44 @@ from matplotlib.figure import SubFigure
 from rni.analysis.population import NAMES
 from rni.losses import ReLUProxyLoss
 from rni.networks.network import Network
-from rni.papers.claims import Claim
+from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.figures.fig3 import examine
 from rni.papers.fanthomme2021.figures.fig4 import specification
-from rni.papers.fanthomme2021.trainings import proxy_descent
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers.fanthomme2021.measuring import farthest
+from rni.papers.fanthomme2021.trainings import Run, proxy_descent
 from rni.plots.style import POPULATIONS, THEORY, legend, plain
-from rni.runs.specification import Specification
 
 NETWORKS = 4
 SCALE = 2.0
 
 
-def specifications(profile: Profile) -> list[Specification]:
+def specifications(profile: Profile) -> list[Run]:
     return [specification(profile, seed) for seed in range(profile.seeds(NETWORKS))]
 
 
-def on_ten_steps(profile: Profile) -> list[Specification]:
-    """As the caption says, but in the quick profile: the authors' script has three steps."""
+def on_ten_steps(profile: Profile) -> list[Run]:
+    """Return the training of the caption, except in the quick profile. The authors' script has three steps."""
     return [] if profile.quick else [specification(profile, duration=10)]
 
 
-def on_the_proxy(profile: Profile) -> list[Specification]:
-    """The same task on the proxy loss: networks of Fig 17."""
+def on_the_proxy(profile: Profile) -> list[Run]:
+    """Return trainings of the same task on the proxy loss, which are networks of Fig 17."""
     return [proxy_descent(SCALE, profile.neurons, seed) for seed in range(profile.seeds(NETWORKS))]
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [*specifications(profile), *on_ten_steps(profile), *on_the_proxy(profile)]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
-    """Currents of the first network; the lines, (networks, 2) with slope and correlation, of all."""
-    nets = [runs[each].network for each in specifications(profile)]
+def measure(results: Results, profile: Profile) -> Measured:
+    """Measure the currents of the first network, and the slope and correlation (networks, 2) of all networks."""
+    nets = [results[each].network for each in specifications(profile)]
     examined = [examine(net) for net in nets]
     positive, negative, encoder = np.stack([currents(*each) for each in zip(nets, examined, strict=True)], axis=1)
-    longer = [runs[each].network for each in on_ten_steps(profile)]
+    longer = [results[each].network for each in on_ten_steps(profile)]
     of_longer = [currents(net, examine(net)) for net in longer]
-    minimisers = [runs[each].network for each in on_the_proxy(profile)]
+    minimisers = [results[each].network for each in on_the_proxy(profile)]
     perfect = [examine(net, 1e-6) for net in minimisers]
     plus, minus, driven = np.stack([currents(*each) for each in zip(minimisers, perfect, strict=True)], axis=1)
     proxy = ReLUProxyLoss(nets[0].task)
@@ -65,13 +70,13 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def currents(net: Network, examined: dict[str, np.ndarray]) -> np.ndarray:
-    """$W L_+$, $W L_-$ and $W e$, (3, neurons)."""
+    """Return $W L_+$, $W L_-$ and $W e$, shape (3, neurons)."""
     vectors = torch.as_tensor(examined["vectors"], dtype=net.dtype)
     return net.recurrent(torch.cat([vectors, net.encoders.T])).double().numpy()
 
 
 def line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """The slope of the line through the origin along which the points lie, their first principal axis; correlation."""
+    """Return the slope of the first principal axis of the points, through the origin, and their correlation."""
     axis = np.linalg.svd(np.stack([x, y], axis=1), full_matrices=False)[2][0]
     return axis[1] / axis[0], np.corrcoef(x, y)[0, 1]
 
@@ -88,30 +93,29 @@ def claims(measured: Measured) -> list[Claim]:
     longer = measured["longer_lines"]
     bar = 0.02 * (1000 / len(measured["encoder"])) ** 0.5
     scatter = rf"the networks' mean slope is within {100 * bar:.2g} % (2 % at n = 1000, as $1/\sqrt{{n}}$) of "
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig5.opposite",
             where="Section 4.2, Fig 5 left",
             statement=r"The two population vectors bring opposite currents: $W L_+ = -W L_-$.",
             criterion=scatter + "-1, with correlations below -0.98",
             expected="-1",
-            measured={"slope": float(opposite[:, 0].mean()), "correlation": float(opposite[:, 1].max())},
+            measured={"slope": opposite[:, 0].mean(), "correlation": opposite[:, 1].max()},
             holds=lambda m: abs(m["slope"] + 1) < bar and m["correlation"] < -0.98,
-            settings=SETTINGS,
             revised=REVISED,
         ),
-        Claim(
+        trained_claim(
             id="fig5.encoder",
             where="Section 4.2, Fig 5 right",
             statement=r"The encoder brings the same currents as the integral, times the scale: $W e = s\,W L_+$.",
             criterion=scatter + "s, with correlations above 0.98",
             expected="slope / s = 1",
             measured={
-                "slope / s": float(encoder[:, 0].mean() / measured["scale"]),
-                "correlation": float(encoder[:, 1].min()),
+                "slope / s": encoder[:, 0].mean() / measured["scale"],
+                "correlation": encoder[:, 1].min(),
             },
             holds=lambda m: abs(m["slope / s"] - 1) < bar and m["correlation"] > 0.98,
-            settings=SETTINGS,
             revised=REVISED,
         ),
         Claim(
@@ -121,10 +125,10 @@ def claims(measured: Measured) -> list[Claim]:
             criterion=f"slopes within {100 * bar:.2g} % of -1 and s, correlations above 0.98 in size, in one network",
             expected="-1 and 1",
             measured={
-                "slope": float(longer[0, 0, 0]),
-                "correlation": float(longer[0, 0, 1]),
-                "slope / s": float(longer[0, 1, 0] / measured["scale"]),
-                "correlation with W e": float(longer[0, 1, 1]),
+                "slope": longer[0, 0, 0],
+                "correlation": longer[0, 0, 1],
+                "slope / s": longer[0, 1, 0] / measured["scale"],
+                "correlation with W e": longer[0, 1, 1],
             }
             if len(longer)
             else None,
@@ -135,20 +139,19 @@ def claims(measured: Measured) -> list[Claim]:
             ),
             settings="batches of 16 quasi-random sequences, a learning rate that falls from twice the authors' to 0; "
             "after 5000 steps W still has two large singular values and the loss is 0.3 % of a silent network's",
-            because="descent on ten steps ends elsewhere: four times as many steps, 20 000, leave the second "
-            "singular value at a third of the first. The authors' script has three steps.",
+            because="Descent on ten steps finds other networks: after 20 000 steps, four times as many, the second "
+            "singular value is a third of the first. The authors' script has three steps.",
         ),
-        Claim(
+        trained_claim(
             id="fig5.batch-minima",
             where="Section 4.2, after the proxy loss",
             statement="Minima of the batch loss are approximate minima of the proxy loss.",
             criterion="the proxy loss of every network trained on batches is below a tenth of a silent network's",
             expected="0",
-            measured=float(measured["proxy_loss"].max()),
+            measured=measured["proxy_loss"].max(),
             holds=lambda part: part < 0.1,
-            settings=SETTINGS,
-            revised="it was 1 %; 3 to 5 % is measured, at the authors' learning rate too, and correlations of 0.98 in "
-            "Fig 5, which the paper calls a very good agreement, leave 4 %",
+            revised="The first limit was 1 %. The measured values are 3 to 5 %, at the authors' learning rate too. "
+            "Correlations of 0.98 in Fig 5, which the paper calls a very good agreement, correspond to 4 %.",
         ),
         Claim(
             id="fig5.proxy-relations",
@@ -157,8 +160,8 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="slopes of both relations within 0.1 % of -1 and s in every network",
             expected="-1 and 1",
             measured={
-                "slope": _farthest(exact_opposite[:, 0], -1.0),
-                "slope / s": _farthest(exact_encoder[:, 0] / measured["scale"], 1.0),
+                "slope": farthest(exact_opposite[:, 0], -1.0),
+                "slope / s": farthest(exact_encoder[:, 0] / measured["scale"], 1.0),
             },
             holds=lambda m: abs(m["slope"] + 1) < 1e-3 and abs(m["slope / s"] - 1) < 1e-3,
             settings="plain descent to a loss of 1e-9, at a rate chosen for each scale",
@@ -171,8 +174,8 @@ def claims(measured: Measured) -> list[Claim]:
             "networks trained on batches",
             expected="0",
             measured={
-                "proxy": float(measured["proxy_errors"].max()),
-                "batch, least": float(measured["batch_errors"].min()),
+                "proxy": measured["proxy_errors"].max(),
+                "batch, least": measured["batch_errors"].min(),
             },
             holds=lambda m: m["proxy"] < min(1e-3, m["batch, least"]),
             settings="plain descent to a loss of 1e-9, at a rate chosen for each scale",
@@ -180,11 +183,7 @@ def claims(measured: Measured) -> list[Claim]:
     ]
 
 
-REVISED = "the slope of each network was to be within 2 %; it scatters by some percent between trainings, the mean less"
-
-
-def _farthest(values: np.ndarray, target: float) -> float:
-    return float(values[np.abs(values - target).argmax()])
+REVISED = "The first criterion was for each network, whose slopes differ by some percent; the mean differs less."
 
 
 def draw(measured: Measured) -> Drawing:
@@ -214,16 +213,8 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig5",
-    order=50,
-    title="Patterns of currents",
-    section="Non-linear activation: case of a single channel",
-    caption=r"Contributions to the currents of the network of Figure 4 ($s = 2$), neuron by neuron, coloured "
+CAPTION = (
+    r"Contributions to the currents of the network of Figure 4 ($s = 2$), neuron by neuron, coloured "
     r"by population. Left: $W L_-$ against $W L_+$. Right: $W e$ against $W L_+$. Dashed: exact integration. Slopes "
-    r"differ by some percent from one training to the next; the claims are about their mean over all networks.",
-    runs=lambda profile: [*specifications(profile), *on_ten_steps(profile), *on_the_proxy(profile)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"differ by some percent from one training to the next; the claims are about their mean over all networks."
 )

@@ -1,4 +1,6 @@
-"""Fig 6: sigmoid networks integrate through linear currents too, and recruit neurons as the integral grows."""
+"""Fig 6: sigmoid networks have linear currents too, and recruit neurons as the integral grows."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -6,11 +8,11 @@ from matplotlib.figure import Figure as Drawing
 from torch import Tensor
 
 from rni.activations import Sigmoid
-from rni.analysis import linear_map, relative_error, svd
+from rni.analysis import relative_error, svd
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import of_a_cell
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import linear_part, stack
+from rni.papers.fanthomme2021.trainings import Run, of_a_cell
 from rni.plots.style import CHANNELS, SEQUENTIAL, colours, legend, panels
 from rni.tasks.inputs import bursts
 from rni.weights.vectors import independent
@@ -28,18 +30,16 @@ SETTINGS = (
 
 
 @torch.no_grad()
-def examine(net: Network, x: Tensor) -> dict[str, np.ndarray]:
-    """Linearity of the currents, mean activity of each neuron at VALUES of the integral, spectrum and errors."""
+def examine(net: Network, x: Tensor) -> Measured:
+    """Measure the linearity of the currents, the mean activity at VALUES, the spectrum and the errors."""
     y = net.task.targets(x).flatten(0, 1)
     currents = net.currents(x).flatten(0, 1)
-    fit = linear_map(currents.double(), y.double())
-    power = currents.double().square().sum(0)
     activity = net.f(currents)
     near = [activity[(y[:, 0] - value).abs() < BIN / 2].mean(0) for value in VALUES]
     values = svd(net.recurrent, 2).values
     long = bursts(8, LENGTHS[1], 1, torch.Generator().manual_seed(1))
     return {
-        "explained": (1 - ((1 - fit.explained) * power).sum() / power.sum()).numpy(),
+        "explained": linear_part(currents, y),
         "activity": torch.stack(near).numpy(),
         "largest": activity.max(0).values.numpy(),
         "gap": (values[0] / values[1]).numpy(),
@@ -49,7 +49,7 @@ def examine(net: Network, x: Tensor) -> dict[str, np.ndarray]:
 
 @torch.no_grad()
 def characteristics(net: Network, x: Tensor, largest: np.ndarray) -> dict[str, np.ndarray]:
-    """Current and activity against the integral: a neuron that saturates, at negative ones, and one that does not."""
+    """Return currents and activities of a neuron that saturates at negative integrals, and of one that does not."""
     currents, y = net.currents(x).flatten(0, 1), net.task.targets(x).flatten()
     falling = (y @ currents < 0).numpy()
     order = np.argsort(np.where(falling, largest, 0.0))
@@ -61,10 +61,10 @@ def characteristics(net: Network, x: Tensor, largest: np.ndarray) -> dict[str, n
 
 
 def finite_set(neurons: int = 1000, count: int = 8, decay: float = 0.8) -> dict[str, float]:
-    r"""The two conditions on `count` values of z alone: the largest violation there and half-way between them.
+    r"""Return the largest violation of the two conditions on `count` values of z, and half-way between them.
 
-    $d^\dagger f(z_k v) = \gamma z_k$ by Newton's method on $v = W e$, which has n components; then W from the linear
-    equations $W f(z_k v) = \gamma z_k v$ and $W e = v$, as many as there are values and one.
+    $d^\dagger f(z_k v) = \gamma z_k$ is solved by Newton's method for $v = W e$, which has n components. W then follows
+    from the linear equations $W f(z_k v) = \gamma z_k v$ and $W e = v$, one more than there are values.
     """
     e, d = (vectors[:, 0].numpy() for vectors in independent(neurons, 1, torch.Generator().manual_seed(0)))
     f, z = Sigmoid(), np.linspace(-1, 1, count) / (1 - decay)
@@ -90,20 +90,27 @@ def finite_set(neurons: int = 1000, count: int = 8, decay: float = 0.8) -> dict[
 
 
 def thresholds(activity: np.ndarray) -> np.ndarray:
-    """Part of the saturating neurons, of (networks, values, neurons), by the step of |y| at which they come to it."""
+    """Return the distribution of the saturating neurons over the steps of |y| at which they saturate.
+
+    `activity` has the shape (networks, values, neurons).
+    """
     middle = len(VALUES) // 2
     sides = np.concatenate([activity[:, middle:], activity[:, middle::-1]], axis=2) > SATURATED
     first = sides.argmax(1)[sides.any(1)]
     return np.bincount(first, minlength=middle + 1) / max(1, len(first))
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [s for loss in LOSSES for s in of_a_cell(profile, "sigmoid", loss, 1)]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     x = bursts(32, 400, 1, torch.Generator().manual_seed(0))
     measured: Measured = {}
     for loss in LOSSES:
-        trained = [runs[s].network for s in of_a_cell(profile, "sigmoid", loss, 1)]
+        trained = [results[s].network for s in of_a_cell(profile, "sigmoid", loss, 1)]
         examined = [examine(net, x) for net in trained]
-        measured |= {f"{loss}_{key}": np.stack([each[key] for each in examined]) for key in examined[0]}
+        measured |= stack(examined, f"{loss}_")
         shown = characteristics(trained[0], x, examined[0]["largest"])
         measured |= {f"{loss}_shown_{key}": value for key, value in shown.items()}
         measured[f"{loss}_thresholds"] = thresholds(measured[f"{loss}_activity"])
@@ -112,39 +119,38 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 
 
 def recruited(activity: np.ndarray) -> np.ndarray:
-    """Part of the neurons that are strongly active at each of VALUES, over all networks (networks, values, neurons)."""
+    """Return the part of strongly active neurons at each of VALUES, from `activity` (networks, values, neurons)."""
     return (activity > STRONG).mean((0, 2))
 
 
 def claims(measured: Measured) -> list[Claim]:
-    saturating = {loss: float((measured[f"{loss}_largest"] > SATURATED).mean()) for loss in LOSSES}
+    saturating = {loss: (measured[f"{loss}_largest"] > SATURATED).mean() for loss in LOSSES}
     parts = {loss: recruited(measured[f"{loss}_activity"]) for loss in LOSSES}
     middle = len(VALUES) // 2
     steps = {loss: min(np.diff(part[middle:]).min(), np.diff(part[middle::-1]).min()) for loss, part in parts.items()}
-    short, long, double = ({loss: float(measured[f"{loss}_errors"][:, k].mean()) for loss in LOSSES} for k in range(3))
+    short, long, double = ({loss: measured[f"{loss}_errors"][:, k].mean() for loss in LOSSES} for k in range(3))
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig6.linear",
             where="Section 4.3, Fig 6A",
             statement="The currents of sigmoid networks are linear in the integral, although activities saturate.",
             criterion="one line through the origin for each neuron explains at least 0.98 of the squared currents, in "
             "the mean over the networks",
             expected="linear",
-            measured={loss: float(measured[f"{loss}_explained"].mean()) for loss in LOSSES},
+            measured={loss: measured[f"{loss}_explained"].mean() for loss in LOSSES},
             holds=lambda m: all(part >= 0.98 for part in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.one-singular-value",
             where="Section 4.3, sigmoidal activation",
             statement="W has a single dominant singular value, with the batch and the proxy loss.",
             criterion="it is at least twice the next one in every network",
             expected="one",
-            measured={loss: float(measured[f"{loss}_gap"].min()) for loss in LOSSES},
+            measured={loss: measured[f"{loss}_gap"].min() for loss in LOSSES},
             holds=lambda m: all(gap >= 2 for gap in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.saturating-and-not",
             where="Section 4.3, Fig 6B",
             statement="Some neurons saturate at a value of the integral of their own, others never do.",
@@ -152,19 +158,17 @@ def claims(measured: Measured) -> list[Claim]:
             expected="both kinds",
             measured=saturating,
             holds=lambda m: all(0.02 < part < 0.98 for part in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.thresholds",
             where="Section 4.3, sigmoidal activation",
             statement=r"The threshold $\theta_i$ at which a neuron saturates is its own.",
             criterion="of the neurons that saturate, no more than 60 % do so between the same two of |y| = 0, 1, 2, 3, "
             "3.5",
             expected="neuron-specific",
-            measured={loss: float(measured[f"{loss}_thresholds"].max()) for loss in LOSSES},
+            measured={loss: measured[f"{loss}_thresholds"].max() for loss in LOSSES},
             holds=lambda m: all(0 < part <= 0.6 for part in m.values()),
-            settings=SETTINGS,
-            revised="no more than 90 %, far above what is reached.",
+            revised="The first limit was 90 %, far above the measured values.",
         ),
         Claim(
             id="fig6.finite-set",
@@ -176,18 +180,17 @@ def claims(measured: Measured) -> list[Claim]:
             measured={"on the set": measured["finite_on"], "between": measured["finite_between"]},
             holds=lambda m: m["on the set"] < 1e-10 and m["between"] > 1e-3,
         ),
-        Claim(
+        trained_claim(
             id="fig6.recruitment",
             where="Section 4.3, Fig 6C",
             statement="The further the integral is from 0, on either side, the more neurons are strongly active.",
             criterion=f"the part of neurons with activity above {STRONG} grows at each step of |y| on both sides; the "
             "least growth is given",
             expected="an increasing number",
-            measured={loss: float(step) for loss, step in steps.items()},
+            measured={loss: step for loss, step in steps.items()},
             holds=lambda m: all(step > 0 for step in m.values()),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.any-length",
             where="Section 4.3, sigmoidal activation",
             statement="Sigmoid networks integrate signals of any length as long as the integral stays in range.",
@@ -202,9 +205,8 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: all(
                 m[f"{loss}, {LENGTHS[1]}"] < min(0.1, 1.5 * m[f"{loss}, {LENGTHS[0]}"]) for loss in LOSSES
             ),
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig6.not-beyond-the-range",
             where="Section 4.3, sigmoidal activation",
             statement="They do not generalise to larger values of the integral.",
@@ -212,7 +214,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="inability",
             measured={loss: double[loss] / short[loss] for loss in LOSSES},
             holds=lambda m: all(growth > 2 for growth in m.values()),
-            settings=SETTINGS,
         ),
     ]
 
@@ -248,18 +249,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig6",
-    order=60,
-    title="Sigmoid networks, one channel",
-    section="Non-linear activation: case of a single channel",
-    caption=r"A, B: current and activity of two neurons against the integral (batch loss): one saturates at the end of "
+CAPTION = (
+    r"A, B: current and activity of two neurons against the integral (batch loss): one saturates at the end of "
     r"its range, the other does not; each has its scale in B. C: mean activity of all neurons at given values of the "
     r"integral, in bins of $8/100$, and at their negatives (dotted) (proxy loss, all networks). D: part of the neurons "
     r"that are strongly active against the integral, for both losses: more and more are recruited, on both sides. "
-    r"$\gamma = 0.8$, structured sequences.",
-    runs=lambda profile: [s for loss in LOSSES for s in of_a_cell(profile, "sigmoid", loss, 1)],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"$\gamma = 0.8$, structured sequences."
 )

@@ -1,13 +1,14 @@
 """Fig 9: a sigmoid network integrates two channels."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.analysis import linear_map, relative_error
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, networks
 from rni.plots.style import CHANNELS, SEQUENTIAL, TARGET, legend, panels
 from rni.tasks.inputs import bursts, white_noise
 
@@ -18,12 +19,16 @@ SETTINGS = (
 )
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [s for loss in ("proxy", "batch") for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     generator = torch.Generator().manual_seed(0)
     x, noise = bursts(16, 1000, 2, generator), white_noise(64, 200, 2, generator)
     trained = {
-        loss: [runs[s].network for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
+        loss: [results[s].network for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)]
         for loss in ("proxy", "batch")
     }
     net = trained["proxy"][0]
@@ -49,30 +54,30 @@ def measure(runs: Runs, profile: Profile) -> Measured:
 def claims(measured: Measured) -> list[Claim]:
     shown, (proxy, batch) = measured["errors"][0, 0], measured["errors"].mean((1, 2))
     limit = 0.04 * max(1.0, (1000 / measured["neurons"]) ** 0.5)
+    trained_claim = partial(Claim, settings=SETTINGS)
     return [
-        Claim(
+        trained_claim(
             id="fig9.error",
             where="Section 5, Fig 9A",
             statement="A sigmoid network trained on the proxy loss integrates two channels with an excellent match.",
             criterion=f"relative error at most {limit:.1%} in both channels, on structured sequences of 1000 steps: "
             "4 % for 1000 neurons, and as the inverse square root of their number for fewer",
             expected="excellent match",
-            measured={f"channel {c + 1}": float(error) for c, error in enumerate(shown)},
+            measured={f"channel {c + 1}": error for c, error in enumerate(shown)},
             holds=lambda m: all(error <= limit for error in m.values()),
-            settings=SETTINGS,
-            revised="the limit did not grow for fewer neurons, before those of the quick profile were judged.",
+            revised="The first limit did not depend on the number of neurons. It was changed before the networks of "
+            "the quick profile were judged.",
         ),
-        Claim(
+        trained_claim(
             id="fig9.batch-less-accurate",
             where="Section 5, sigmoidal units",
             statement="Training on the batch loss gives similar results, less accurate.",
             criterion="mean relative error above that of the proxy loss, and below 20 %",
             expected="albeit less accurate",
-            measured={"proxy": float(proxy), "batch": float(batch)},
+            measured={"proxy": proxy, "batch": batch},
             holds=lambda m: m["proxy"] < m["batch"] < 0.2,
-            settings=SETTINGS,
         ),
-        Claim(
+        trained_claim(
             id="fig9.one-direction",
             where="Section 5, Fig 9B",
             statement="The activity of a neuron is a function of one combination of the two integrals.",
@@ -81,7 +86,6 @@ def claims(measured: Measured) -> list[Claim]:
             expected="as for ReLU",
             measured=measured["neuron_explained"],
             holds=lambda part: part >= 0.98,
-            settings=SETTINGS,
         ),
     ]
 
@@ -103,17 +107,7 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="fig9",
-    order=90,
-    title="Sigmoid networks, two channels",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"A, B: outputs of a sigmoid network trained on the proxy loss, and their targets, on a structured "
-    r"sequence. C: activity of one neuron in the plane of the two integrals, on white noise. Decays 0.8 and 0.75.",
-    runs=lambda profile: [
-        s for loss in ("proxy", "batch") for s in networks(profile, "sigmoid", loss, 2, seeds=4, few=2)
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+CAPTION = (
+    r"A, B: outputs of a sigmoid network trained on the proxy loss, and their targets, on a structured "
+    r"sequence. C: activity of one neuron in the plane of the two integrals, on white noise. Decays 0.8 and 0.75."
 )

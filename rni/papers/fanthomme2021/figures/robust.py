@@ -1,4 +1,4 @@
-"""What does not matter: initial weights, slope and threshold, loss and optimiser leave the representation as it is."""
+"""What leaves the representation unchanged: initial weights, slope and threshold, loss and optimizer."""
 
 from typing import Any
 
@@ -9,11 +9,10 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from rni.analysis import current_ratio, linear_map, mixing, null_ratio, relative_error, svd
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import networks
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.measuring import linear_part
+from rni.papers.fanthomme2021.trainings import Run, changed, networks
 from rni.plots.style import CHANNELS, THEORY, panels
-from rni.runs.specification import Specification, override
 from rni.tasks.inputs import bursts
 
 MEASURES = ("error", "gap", "r", "linear", "mixing")
@@ -28,60 +27,59 @@ SAME = (
 )
 
 
-def sigmoids(profile: Profile) -> dict[str, Specification]:
-    """The sigmoid network of two channels, proxy loss, and what differs from it in one respect each."""
+def sigmoids(profile: Profile) -> dict[str, Run]:
+    """Return the sigmoid network of two channels on the proxy, and networks that differ in one respect."""
     base = networks(profile, "sigmoid", "proxy", 2, seeds=1)[0]
 
-    def but(field: str, value: Any) -> Specification:
-        return Specification.parse(override(base.to_dict(), {field: value}))
-
-    def sigmoid(slope: float = 50, threshold: Any = 0.1) -> Specification:
-        return but("network.activation", {"name": "sigmoid", "slope": slope, "threshold": threshold})
+    def sigmoid(slope: float = 50, threshold: Any = 0.1) -> Run:
+        return changed(base, {"network.activation": {"name": "sigmoid", "slope": slope, "threshold": threshold}})
 
     shapes = (sigmoid(25), sigmoid(100), sigmoid(threshold=0.05), sigmoid(threshold=0.15))
     spread = sigmoid(threshold={"mean": 0.1, "deviation": 0.03})
     return {
         "sigmoid, proxy": base,
-        START: but("network.initial_radius", 0.1),
+        START: changed(base, {"network.initial_radius": 0.1}),
         **dict(zip(SHAPES, shapes, strict=True)),
         SPREAD: spread,
         "sigmoid, batch": networks(profile, "sigmoid", "batch", 2, seeds=1)[0],
     }
 
 
-def relus(profile: Profile) -> dict[str, Specification]:
-    """ReLU networks of two channels: proxy loss, batch loss, and batch loss with the authors' other optimiser."""
+def relus(profile: Profile) -> dict[str, Run]:
+    """Return ReLU networks of two channels: proxy loss, batch loss, and batch loss with Adam."""
     batch = networks(profile, "relu", "batch", 2, seeds=1)[0]
     adam = {"optimizer": "adam", "learning_rate": 3e-4, "steps": 1000, "network.weights": "dense"}
     return {
         "ReLU, proxy": networks(profile, "relu", "proxy", 2, seeds=1)[0],
         "ReLU, batch": batch,
-        ADAM: Specification.parse(override(batch.to_dict(), adam)),
+        ADAM: changed(batch, adam),
     }
 
 
 @torch.no_grad()
 def examine(net: Network) -> tuple[float, ...]:
-    """Relative error, gap behind the D-th singular value, r, how linear the currents are, mean mixing index."""
+    """Measure relative error, gap after the D-th singular value, r, linearity of the currents and mean mixing index."""
     x = bursts(32, 200, net.channels, torch.Generator().manual_seed(0))
     found = svd(net.recurrent, net.channels + 1)
     currents, y = net.currents(x.to(net.dtype)).flatten(0, 1).double(), net.task.targets(x.double()).flatten(0, 1)
-    fit = linear_map(currents, y)
-    power = currents.square().sum(0)
     return (
         float(relative_error(net, x).max()),
         float(found.values[-2] / found.values[-1]),
         current_ratio(net, found.left[:, :-1], x),
-        float((fit.explained * power).nansum() / power.sum()),
-        float(mixing(fit.matrix).mean),
+        linear_part(currents, y),
+        float(mixing(linear_map(currents, y).matrix).mean),
     )
 
 
-def measure(runs: Runs, profile: Profile) -> Measured:
+def runs(profile: Profile) -> list[Run]:
+    return [*sigmoids(profile).values(), *relus(profile).values()]
+
+
+def measure(results: Results, profile: Profile) -> Measured:
     several = sigmoids(profile) | relus(profile)
     return {
         "names": np.array(list(several)),
-        "values": np.array([examine(runs[each].network) for each in several.values()]),  # (networks, MEASURES)
+        "values": np.array([examine(results[each].network) for each in several.values()]),  # (networks, MEASURES)
         "null": null_ratio(profile.neurons, 2),
     }
 
@@ -121,9 +119,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="not critical to the results",
             measured=like_base(*SHAPES),
             **alike,
-            because="where more neurons respond the two leading values are smaller (by three at threshold 0.05), "
-            "and the bulk of small ones that the steps of Adam leave is as large as before. The currents "
-            "stay linear in the integrals and the error as small.",
+            because="Where more neurons respond, the two leading values are smaller (by a factor of three at threshold "
+            "0.05), and the bulk of small values that the steps of Adam leave is as large as before. The currents stay "
+            "linear in the integrals and the error as small.",
         ),
         Claim(
             id="robust.thresholds",
@@ -133,9 +131,9 @@ def claims(measured: Measured) -> list[Claim]:
             expected="could be also considered",
             measured=like_base(SPREAD),
             **alike,
-            because="where more neurons respond the two leading values are smaller (by half), and the bulk of small "
-            "ones that the steps of Adam leave is as large as before. The currents stay linear in the "
-            "integrals and the error as small.",
+            because="Where more neurons respond, the two leading values are smaller (by half), and the bulk of small "
+            "values that the steps of Adam leave is as large as before. The currents stay linear in the integrals and "
+            "the error as small.",
         ),
         Claim(
             id="robust.batch-and-proxy",
@@ -219,18 +217,10 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="robust",
-    order=125,
-    title="What does not matter",
-    section="Non-linear activation: case of multiple channels",
-    caption=r"Not in the paper as a figure. Networks of two channels, one each: the sigmoid network of Table 1 by our "
+CAPTION = (
+    r"Not in the paper as a figure. Networks of two channels, one each: the sigmoid network of Table 1 by our "
     r"protocol (proxy loss, from $W = 0$, slope 50, threshold 0.1) and others that differ from it in one respect, and "
     r"ReLU networks by both losses and both optimisers. A: relative error on structured sequences. B: second over "
     r"third singular value; dotted: 2. C: currents outside of the manifold. D: part of the squared currents that "
-    r"is not linear in the integrals; dotted: 2 %. E: mean mixing index; dotted: directions spread evenly.",
-    runs=lambda profile: [*sigmoids(profile).values(), *relus(profile).values()],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"is not linear in the integrals; dotted: 2 %. E: mean mixing index; dotted: directions spread evenly."
 )

@@ -1,4 +1,4 @@
-"""How accurate sigmoid networks are: against the number of neurons, the length of the sequence and the decay."""
+"""The accuracy of sigmoid networks, against the number of neurons, the length of the sequence and the decay."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,46 +12,44 @@ from torch import Tensor
 from rni.designs import design
 from rni.networks.accuracy import error_by_duration, relative_error
 from rni.networks.network import Network
-from rni.papers.claims import Claim
-from rni.papers.fanthomme2021.trainings import by_the_authors, factored, of_a_cell
-from rni.papers.figure import Figure, Measured, Profile, Runs
+from rni.papers import Claim, Measured, Profile, Results
+from rni.papers.fanthomme2021.trainings import Run, by_the_authors, factored, of_a_cell, training_run
 from rni.plots.style import CHANNELS, THEORY, legend, panels
-from rni.runs.specification import Specification
 from rni.tasks.inputs import bursts
 from rni.tasks.integration import Integration
 
 DURATIONS = (50, 100, 200, 500, 1000, 2000)
 DECAYS = (0.7, 0.8, 0.9, 0.95, 0.99)
-RANGE = 5.0  # of z where it does not grow with the decay: that of decay 0.8
+RANGE = 5.0  # range of z, the same for all decays: that of decay 0.8
 SIZE = (
-    "four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31 ± "
+    "Four trainings each of 256, 512 and 1024 neurons err by 3.8, 3.0 and 2.5 % in the mean, an exponent of -0.31 ± "
     "0.11, with a factor of 1.7 or so between the best and the worst of each size."
 )
 TRAINED = (250, 500, 1000)  # neurons
 
 
 def sizes(profile: Profile) -> tuple[int, ...]:
-    """Neurons of the designs."""
+    """Return the numbers of neurons of the designs."""
     return (200, 300, 450) if profile.quick else (250, 500, 1000, 2000)
 
 
-def by_size(profile: Profile) -> list[list[Specification]]:
-    """For each size several seeds of the authors' training, as in Table 1; none in the quick profile."""
+def by_size(profile: Profile) -> list[list[Run]]:
+    """Return several seeds of the authors' training for each size, as in Table 1. The quick profile has none."""
     if profile.quick:
         return []
     return [by_the_authors(replace(profile, neurons=n), "sigmoid", "proxy", 1, few=2) for n in TRAINED]
 
 
-def by_decay(profile: Profile) -> list[list[Specification]]:
-    """For each decay: the batch loss; the proxy for all integrals of inputs up to 1, and for the same range; ReLU."""
+def by_decay(profile: Profile) -> list[list[Run]]:
+    """Return, for each decay: batch loss; proxy for all integrals of inputs up to 1; proxy for a fixed range; ReLU."""
     adam = {"optimizer": "adam", "learning_rate": 0.5 / profile.neurons, "schedule": "cosine", "points": 32}
     adam |= {"steps": 1000 if profile.quick else 2000}
     descent = {"learning_rate": 0.5 / 27, "batch": 32, "train": "recurrent+decoders"}
 
-    def specification(decay: float, activation: str, weights: str = "dense", **training: Any) -> Specification:
+    def specification(decay: float, activation: str, weights: str = "dense", **training: Any) -> Run:
         network = {"neurons": profile.neurons, "activation": activation, "weights": weights}
         training = {"loss": "proxy"} | training
-        return Specification.parse({"task": {"decays": [decay]}, "network": network, "training": training})
+        return training_run([decay], network, **training)
 
     return [
         [
@@ -67,16 +65,23 @@ def by_decay(profile: Profile) -> list[list[Specification]]:
 
 
 def capacity(net: Network) -> float:
-    r"""$\max_h d \cdot h = \sum_i \lfloor d_i \rfloor_+$ for activities between 0 and 1, about $\sqrt{n / 2\pi}$."""
+    r"""Return $\max_h d \cdot h = \sum_i \lfloor d_i \rfloor_+$ for activities up to 1, about $\sqrt{n / 2\pi}$."""
     return float(net.decoders.detach().clamp(min=0).sum())
 
 
+def runs(profile: Profile) -> list[Run]:
+    return [
+        *(s for rows in (by_size(profile), by_decay(profile)) for row in rows for s in row),
+        *of_a_cell(profile, "sigmoid", "proxy", 1),
+    ]
+
+
 @torch.no_grad()
-def measure(runs: Runs, profile: Profile) -> Measured:
+def measure(results: Results, profile: Profile) -> Measured:
     x = bursts(32, 1000, 1, torch.Generator().manual_seed(0))
 
-    def error(specification: Specification, inputs: Tensor) -> float:
-        return float(relative_error(runs[specification].network, inputs))
+    def error(specification: Run, inputs: Tensor) -> float:
+        return float(relative_error(results[specification].network, inputs))
 
     def within(decay: float) -> Tensor:
         return x * RANGE * (1 - decay)
@@ -84,8 +89,8 @@ def measure(runs: Runs, profile: Profile) -> Measured:
     def designed(neurons: int, seed: int) -> float:
         return float(relative_error(design(Integration([0.8]), neurons, "sigmoid", seed=seed).network, x))
 
-    def by_duration(specification: Specification) -> list[float]:
-        net = runs[specification].network
+    def by_duration(specification: Run) -> list[float]:
+        net = results[specification].network
         errors = error_by_duration(net.outputs(long), net.task.targets(long.double()), long)[:, 0]
         return [float(errors[duration - 1]) for duration in DURATIONS]
 
@@ -104,7 +109,7 @@ def measure(runs: Runs, profile: Profile) -> Measured:
             ]
         ),
         "within_errors": np.array([error(batch, within(decay)) for decay, (batch, *_) in tried]),
-        "capacity": capacity(runs[tried[0][1][1]].network),
+        "capacity": capacity(results[tried[0][1][1]].network),
     }
 
 
@@ -126,9 +131,10 @@ def claims(measured: Measured) -> list[Claim]:
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15 >= m["its standard error"],
             settings="64 points in pairs, evenly spread, instead of 4096; 250 to 1000 neurons instead of 256 to 4096; "
             "two trainings of each size, eight in the full profile",
-            revised="networks with slope and threshold in proportion to the size of the currents, then of a rate that "
-            "falls to 0 and the weight 1 of the current term, whose training had to be at its end: with n² weights for "
-            "n conditions a point there is no such end, and twice the steps took a fifth to a third off the error.",
+            revised="The first networks had slope and threshold in proportion to the size of the currents. The next "
+            "were trained with a rate that falls to 0 and the weight 1 of the current term, until convergence. But "
+            "with n² weights for n conditions per point there is no convergence: twice the steps reduced the error by "
+            "a fifth to a third.",
             because=SIZE,
         ),
         Claim(
@@ -138,14 +144,14 @@ def claims(measured: Measured) -> list[Claim]:
             statement=r"The error of designed sigmoid networks falls as $n^{-1/2}$.",
             criterion=f"fitted exponent over n = {sizes[0]} to {sizes[-1]} within 0.15 of -1/2, over all draws",
             expected="-1/2",
-            # an exponent that is less certain than the criterion's margin decides nothing
-            measured=law | {"largest error": float(designs.max())} if law["its standard error"] <= 0.15 else None,
+            # the criterion's margin is 0.15: a less certain exponent would decide nothing
+            measured=law | {"largest error": designs.max()} if law["its standard error"] <= 0.15 else None,
             needs="an exponent known to within 0.15: designs of 250 to 2000 neurons (--profile paper)",
             holds=lambda m: abs(m["exponent"] + 0.5) <= 0.15,
-            revised="part of the claim on trained networks, up to 1000 neurons, where it held by what 250 neurons "
-            "reach.",
-            because="designs err by 0.8 % with 250 neurons and by 0.4 % with 500, 1000 and 2000: more neurons do not "
-            "help them there.",
+            revised="This was part of the claim on trained networks, up to 1000 neurons, where it held because of the "
+            "value for 250 neurons.",
+            because="Designs err by 0.8 % with 250 neurons and by 0.4 % with 500, 1000 and 2000. More neurons do not "
+            "reduce the error there.",
         ),
         Claim(
             id="sigmoid.duration",
@@ -153,7 +159,7 @@ def claims(measured: Measured) -> list[Claim]:
             statement="The error does not depend on the length T of the sequence, as long as the integral is in range.",
             criterion=f"mean errors at T = {', '.join(map(str, DURATIONS))} within a factor of 1.5",
             expected="irrespectively of T",
-            measured={f"T = {duration}": float(e) for duration, e in zip(DURATIONS, over_time, strict=True)},
+            measured={f"T = {duration}": e for duration, e in zip(DURATIONS, over_time, strict=True)},
             holds=lambda m: max(m.values()) <= 1.5 * min(m.values()),
             settings="our protocol of Table 1; structured sequences",
         ),
@@ -164,12 +170,12 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="the error at decay 0.99 is at least five times that at 0.8, for inputs up to 1, and at least "
             f"twice, for inputs that keep z in [-{RANGE:g}, {RANGE:g}]",
             expected="poor performance",
-            measured={f"{decay:g}": float(row[0]) for decay, row in by_decay.items()}
-            | {f"{d:g}, z within {RANGE:g}": float(e) for d, e in zip(DECAYS, measured["within_errors"], strict=True)},
+            measured={f"{decay:g}": row[0] for decay, row in by_decay.items()}
+            | {f"{d:g}, z within {RANGE:g}": e for d, e in zip(DECAYS, measured["within_errors"], strict=True)},
             holds=lambda m: (
                 m["0.99"] >= 5 * m["0.8"] and m[f"0.99, z within {RANGE:g}"] >= 2 * m[f"0.8, z within {RANGE:g}"]
             ),
-            revised="for inputs up to 1 only, whose integrals at 0.99 are beyond any output.",
+            revised="The first criterion was for inputs up to 1 only, whose integrals at decay 0.99 exceed any output.",
             settings="batches of 32 and 3000 steps (1500 in the quick profile) instead of 2048 and 10000",
         ),
         Claim(
@@ -179,7 +185,7 @@ def claims(measured: Measured) -> list[Claim]:
             criterion="for inputs up to 1 the error at decay 0.99 is at least five times that at 0.8, with both losses",
             expected="not entirely due to the choice of proxy loss",
             measured={
-                f"{name}, {decay:g}": float(by_decay[decay][k])
+                f"{name}, {decay:g}": by_decay[decay][k]
                 for k, name in enumerate(("batch", "proxy"))
                 for decay in (0.8, 0.99)
             },
@@ -201,8 +207,8 @@ def claims(measured: Measured) -> list[Claim]:
             measured={
                 "largest output": measured["capacity"],
                 "largest integral": 0.99 / (1 - 0.99),
-                **{f"{decay:g}, z within {RANGE:g}": float(row[2]) for decay, row in by_decay.items()},
-                "0.99, ReLU": float(by_decay[0.99][3]),
+                **{f"{decay:g}, z within {RANGE:g}": row[2] for decay, row in by_decay.items()},
+                "0.99, ReLU": by_decay[0.99][3],
             },
             holds=lambda m: (
                 m["largest integral"] > m["largest output"]
@@ -214,7 +220,7 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def _power(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    """The exponent of the power law through values (sizes, seeds), with its standard error."""
+    """Return the exponent of the power law through values (sizes, seeds), and its standard error."""
     logarithms = np.repeat(np.log(sizes), values.shape[1]), np.log(values).ravel()
     (exponent, _), covariance = np.polyfit(*logarithms, 1, cov=True)
     return {"exponent": float(exponent), "its standard error": float(covariance[0, 0] ** 0.5)}
@@ -255,23 +261,12 @@ def draw(measured: Measured) -> Drawing:
     return drawing
 
 
-FIGURE = Figure(
-    id="sigmoid",
-    order=62,
-    title="Accuracy of sigmoid networks",
-    section="Non-linear activation: case of a single channel",
-    caption=r"Not in the paper as a figure. Relative error on structured sequences, one channel. A: against the number "
+CAPTION = (
+    r"Not in the paper as a figure. Relative error on structured sequences, one channel. A: against the number "
     r"of neurons, the same sigmoid for all: trained on the proxy loss as in Table 1 by the authors' protocol (not in "
     r"the quick profile), and designed instead; each seed and the mean. B: against the length of the sequence, each "
     r"network of Table 1 by our protocol and the mean. C: against the decay, for sigmoid networks trained on the "
     r"batch loss (dashed: with inputs that keep $z$ in the same range), on the proxy for all "
     r"integrals of inputs up to 1 and on the proxy for the same range of $z$ at all decays, and for ReLU; "
-    r"dotted: the decay beyond which no activities between 0 and 1 can make the largest integral.",
-    runs=lambda profile: [
-        *(s for rows in (by_size(profile), by_decay(profile)) for row in rows for s in row),
-        *of_a_cell(profile, "sigmoid", "proxy", 1),
-    ],
-    measure=measure,
-    claims=claims,
-    draw=draw,
+    r"dotted: the decay beyond which no activities between 0 and 1 can make the largest integral."
 )
