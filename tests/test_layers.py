@@ -102,7 +102,18 @@ def test_imports_inside_of_functions_only_keep_torch_out():
 
 @pytest.mark.parametrize(
     "light",
-    ["rni", "rni.tasks.integration", "rni.runs.store", "rni.runs.engine", "rni.cli", "rni.papers.fanthomme2021"],
+    [
+        "rni",
+        "rni.tasks",
+        "rni.activations",
+        "rni.weights",
+        "rni.weights.vectors",
+        "rni.losses",
+        "rni.runs.store",
+        "rni.runs.engine",
+        "rni.cli",
+        "rni.papers.fanthomme2021",
+    ],
 )
 def test_import_without_torch(light):
     code = f"import sys, {light}; sys.exit('torch' in sys.modules)"
