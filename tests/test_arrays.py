@@ -46,7 +46,7 @@ def test_real_numbers_of_any_kind_become_a_tensor(values, dtype):
         ([[1.0], [1.0, 2.0]], "list"),
         ([1j], "list"),
         (np.array([1j]), "complex128"),
-        (torch.tensor([1j]), "torch.complex64"),
+        (torch.tensor([1j]), "complex64"),
     ],
 )
 def test_other_values_are_refused(values, value):

@@ -234,7 +234,8 @@ def test_what_does_not_integrate_is_not_returned():
         with pytest.raises(rni.InputError) as error:
             rni.design(rni.Integration(0.8), 200, RectifiedPower(exponent))
         assert error.value.field == "design"
-        assert (error.value.value or 0.0) > 0.1
+        assert error.value.value is not None
+        assert error.value.value > 0.1
 
 
 def test_a_perfect_integrator_has_bounds_of_its_own():

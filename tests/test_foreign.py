@@ -139,7 +139,7 @@ W = {"recurrent": np.zeros((5, 5)), "input_weights": np.ones((5, 1)), "activatio
         (W | {"bias": np.ones(4)}, "bias: shape (4,); allowed: (5,)"),
         (W | {"decays": [0.9, 0.8]}, "decays: 2; allowed: 1, one for each input channel"),
         (W | {"recurrent": 1j * np.ones((5, 5))}, "recurrent: complex"),
-        (W | {"recurrent": "weights"}, "recurrent: str; allowed: an array of numbers"),
+        (W | {"recurrent": "weights"}, "recurrent: str; allowed: an array of real numbers"),
         ({"activity": np.zeros((2, 9, 3))}, "inputs: missing; allowed: activity with the inputs"),
         ({"activity": np.zeros((2, 9, 3)), "inputs": np.zeros((2, 8, 1))}, "activity, inputs: shapes"),
         (
@@ -159,27 +159,27 @@ W = {"recurrent": np.zeros((5, 5)), "input_weights": np.ones((5, 1)), "activatio
         (W | {"decays": [[0.9]]}, "decays, scales: scales alone, or a matrix; allowed: decays (channels,)"),
         (W | {"offset": np.ones(3)}, "offset: shape (3,); allowed: ()"),
         (W | {"recurrent": np.zeros((0, 0))}, "recurrent: shape (0, 0); allowed: (neurons, neurons)"),
-        (W | {"recurrent": np.array([["a"]])}, "recurrent: str32; allowed: an array of numbers"),
-        (W | {"recurrent": np.array([[None]])}, "recurrent: object; allowed: an array of numbers"),
+        (W | {"recurrent": np.array([["a"]])}, "recurrent: str32; allowed: an array of real numbers"),
+        (W | {"recurrent": np.array([[None]])}, "recurrent: object; allowed: an array of real numbers"),
         (
             W | {"recurrent": torch.eye(5).to_sparse()},
-            "recurrent: sparse, quantised, or without data; allowed: a plain",
+            "recurrent: a tensor that is sparse, quantized, nested or without data",
         ),
         (
             W | {"recurrent": torch.eye(5, device="meta")},
-            "recurrent: sparse, quantised, or without data; allowed: a pl",
+            "recurrent: a tensor that is sparse, quantized, nested or without data",
         ),
         (
             W | {"recurrent": torch.eye(5).to(torch.float8_e4m3fn)},
-            "recurrent: float8_e4m3fn; allowed: an array of numb",
+            "recurrent: float8_e4m3fn; allowed: an array of real numbers",
         ),
         (
             W | {"recurrent": torch.zeros(1).expand(10**7, 10**7)},
-            "recurrent: shape (10000000, 10000000): needs 400,000",
+            "recurrent: needs 400,000",
         ),
         (
             W | {"recurrent": np.broadcast_to(0.0, (10**7, 10**7))},
-            "recurrent: shape (10000000, 10000000): needs 400,000",
+            "recurrent: needs 400,000",
         ),
         (W | {"activation": "sigmoid", "slope": np.ones(4)}, "sigmoid.slope: 4 values; allowed: 1 or 5"),
         ({5: 1}, "a name: int; allowed: text"),

@@ -101,7 +101,7 @@ def test_shapes_that_do_not_fit_raise_the_errors_of_torch_and_change_nothing(cal
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace:DeprecationWarning")
 def test_autograd_transforms_autocast_and_tracing_are_left_to_torch(calls):
     w, h, direction = random(N, N), random(32, N, seed=1), random(32, N, seed=2)
-    value, tangent = torch.func.jvp(lambda states: product(states, w), (h,), (direction,))
+    value, tangent, *_ = torch.func.jvp(lambda states: product(states, w), (h,), (direction,))
     assert torch.equal(value, h @ w)
     assert torch.equal(tangent, direction @ w)
     assert torch.equal(torch.vmap(lambda states: product(states, w))(h[None])[0], h @ w)

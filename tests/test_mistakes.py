@@ -172,7 +172,7 @@ rni design --decays 0.9,x
 rni design --decays 1.2
     --decays.0: 1.2; allowed: at most 1
 rni design --decays 0 --out d.safetensors
-    decays (0.0,), ...; allowed in a design: none of them 0
+    decays: [0.0] ...
 rni design --decays 0.9 --neurons 0
     --neurons: 0; allowed: 2 or more
 rni design --decays 0.9 --decays 0.8
@@ -182,17 +182,17 @@ rni design --decays 0.9 --nuerons 50
 rni design --decays 0.9 --activation tan
     --activation: 'tan'; ...; did you mean tanh?
 rni design --decays 0.9 --bounds 3 --out d.safetensors
-    --bounds: [3.0]; allowed: none for 'relu'
+    --bounds: [3.0]
 rni design --decays 0.9 --bounds 1 2 --activation tanh
     --bounds: [1.0, 2.0]; allowed: 1 positive numbers
 rni design --decays 0.995 --activation sigmoid --neurons 200 --out d.safetensors
-    --bounds: integrals of channel 1 up to 199; allowed: well below 5.32, ... square root of the 200 neurons: ... relu
+    --bounds: integrals of channel 1 up to 199; allowed: well below 5.32
 rni design --decays 0.995 --activation sigmoid --neurons 200 --bounds 1 --out d.safetensors
     design: ... what may help: smaller decays (0.995 adds up some 200 steps, ...), other bounds than 1, ... the 5.3
 rni design --decays 0.9 0.8 --neurons 3 --out d.safetensors
     --neurons: no exact solution found for 3 of them; allowed: more neurons, at least 6 for 2 channels
 rni design --decays 0.9 0.8 --scales 0 1 --out d.safetensors
-    scales (0.0, 1.0); allowed in a design: none of them 0
+    scales: [0.0, 1.0]
 rni design --decays 0,9
     --decays.1: 9.0; allowed: at most 1
 rni design --decays 0.9 --leak 2
@@ -200,7 +200,7 @@ rni design --decays 0.9 --leak 2
 rni design --polish rnn.pt --out d.safetensors
     rnn.pt: a file of torch.save; taken by rni analyze; allowed: a network
 rni design --polish net.safetensors --neurons 5
-    --polish: given with other options; allowed: --out
+    --polish: 'neurons'; allowed: only --out
 rni design --polish net.safetensors --out net.safetensors
     --out: 'net.safetensors', which is read by the same command
 rni design net.safetensors
@@ -217,7 +217,7 @@ rni analyze run.toml
 rni analyze empty.safetensors
     empty.safetensors: an empty file; allowed: NET.safetensors
 rni analyze half.safetensors
-    half.safetensors: truncated, or not safetensors; allowed: a whole
+    half.safetensors: truncated, or not safetensors
 rni analyze half.npz
     half.npz: not an .npz file of numbers; allowed: arrays written by numpy
 rni analyze gru.pt
@@ -328,17 +328,17 @@ rni explore run.toml
 rni theory --decay 2
     --decay: 2.0; allowed: above 0, up to 1
 rni theory --duration 1
-    duration: 1; allowed: at least 3
+    duration: 1; allowed: 3
 rni theory --neurons 5
-    --neurons, --channels: given without --capacity
+    --neurons: 5
 rni theory --capacity
-    --capacity: needs one of --neurons and --channels
+    --capacity: one of two is needed
 rni theory net.safetensors
-    net.safetensors: activation 'relu'; allowed: 'linear'
+    net.safetensors: activation 'relu'
 rni theory rnn.pt
     rnn.pt: a file of torch.save; taken by rni analyze
 rni theory --capacity --channels 0
-    channels: 0; allowed: a whole number, 1 or more
+    channels: 0; allowed: a whole number
 rni sweep net.safetensors --over seed=0..1 --measure error --out s
     net.safetensors: a network file; taken by rni analyze; allowed: a configuration
 rni sweep run.toml --over nuerons=1,2 --measure error --out s

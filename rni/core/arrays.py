@@ -45,9 +45,11 @@ def as_real_tensor(field: str, values: Any) -> Tensor:
     allowed = "an array of real numbers"
     if isinstance(values, Tensor):
         if values.layout != torch.strided or values.is_quantized or values.is_meta or values.is_nested:
-            raise InputError(field, "a sparse, quantized, nested or meta tensor", "a plain tensor of real numbers")
+            problem = "a tensor that is sparse, quantized, nested or without data"
+            raise InputError(field, None, "a plain tensor of real numbers", problem=problem)
         if values.dtype not in _SINGLE + _DOUBLE:
-            raise InputError(field, str(values.dtype), allowed)
+            kind = str(values.dtype).removeprefix("torch.")
+            raise InputError(field, kind, allowed, problem=kind)
         memory.require(4 * values.numel(), field, "a smaller array")
         return values.cpu().to(torch.float32 if values.dtype in _SINGLE else torch.float64)
 
@@ -55,9 +57,9 @@ def as_real_tensor(field: str, values: Any) -> Tensor:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError, OverflowError):  # rows of unequal length, tensors with a graph
-        raise InputError(field, kind, allowed) from None
+        raise InputError(field, kind, allowed, problem=kind) from None
     if array.dtype.kind not in "biuf":
-        raise InputError(field, kind, allowed)
+        raise InputError(field, kind, allowed, problem=kind)
     memory.require(4 * array.size, field, "a smaller array")
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     # torch accepts neither negative strides nor, without a warning, arrays that are read-only
