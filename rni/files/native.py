@@ -78,7 +78,7 @@ def load(path: str | Path, allow: Collection[str] = ()) -> Network:
     >>> rni.load("missing.safetensors")
     Traceback (most recent call last):
         ...
-    rni.core.errors.InputError: missing.safetensors: no such file
+    rni.core.errors.InputError: missing.safetensors: no such file; allowed: a file that can be read
     """
     return read(path, allow).network
 
