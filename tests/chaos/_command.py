@@ -4,7 +4,8 @@ Workers run the top of this file too.
 
 CHAOS_AT=K, CHAOS_WHO=parent|worker, CHAOS_SIGNAL=N: the process gets the signal at its K-th act on a file in
 CHAOS_FOLDER, once, which leaves the file CHAOS_STRUCK; a file that is written then is left half. CHAOS_SIZE=BYTES: no
-file can grow beyond that. CHAOS_LOG=FILE: a line for each run that is begun, with its key and how far it was.
+file can grow beyond that. CHAOS_LOG=FILE: a line for each run that is begun, with its key. CHAOS_STOPPED=SECONDS: how
+long the holder of a lock is waited for when it is stopped.
 """
 
 import os
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure as Drawing
 from rni.papers import listing, reproduce
 from rni.papers.claims import Claim
 from rni.papers.figure import Figure, Measured, Profile, Runs
-from rni.runs import execution
+from rni.runs import execution, store
 from rni.runs.specification import Specification
 from rni.training.checkpoint import Checkpoint
 
@@ -94,6 +95,7 @@ original_fsync, original_run = os.fsync, execution.run
 if AT:
     sys.addaudithook(hook)
     os.fsync = fsync
+store.STOPPED = float(os.environ.get("CHAOS_STOPPED", store.STOPPED))
 if "CHAOS_LOG" in os.environ:
     execution.run = run
 if "CHAOS_SIZE" in os.environ:
