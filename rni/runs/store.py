@@ -136,8 +136,9 @@ class Store:
 
     def keep(self, key: str, measures: dict[str, Any]) -> None:
         """Add measures of a run to those that are stored."""
-        content = {"version": MEASURES, "measures": self.measured(key) | measures}
-        _write_checked(self._folder(key).with_suffix(".measures"), content)
+        path = self._folder(key).with_suffix(".measures")
+        remove_left_over(path.parent)
+        _write_checked(path, {"version": MEASURES, "measures": self.measured(key) | measures})
 
     def entries(self) -> list[Entry]:
         """Return all finished runs, the newest first."""

@@ -4,7 +4,8 @@ Workers run the top of this file too.
 
 CHAOS_AT=K, CHAOS_WHO=parent|worker, CHAOS_SIGNAL=N: the process gets the signal at its K-th act on a file in
 CHAOS_FOLDER, once, which leaves the file CHAOS_STRUCK; a file that is written then is left half. CHAOS_SIZE=BYTES: no
-file can grow beyond that. CHAOS_LOG=FILE: a line for each run that is begun, with its key and how far it was.
+file can grow beyond that. CHAOS_LOG=FILE: a line for each run that is begun, with its key. CHAOS_STOPPED=SECONDS: how
+long the holder of a lock is waited for when it is stopped.
 """
 
 import os
@@ -15,7 +16,9 @@ from pathlib import Path
 from matplotlib.figure import Figure as Drawing
 
 from rni.papers import Claim, Measured, Paper, Profile, Results
-from rni.runs import execution
+from rni.papers.claims import Claim
+from rni.papers.figure import Measured, Profile
+from rni.runs import execution, store
 from rni.runs.specification import Specification
 from rni.training.checkpoint import Checkpoint
 
@@ -96,6 +99,7 @@ original_fsync, original_run = os.fsync, execution.run
 if AT:
     sys.addaudithook(hook)
     os.fsync = fsync
+store.STOPPED = float(os.environ.get("CHAOS_STOPPED", store.STOPPED))
 if "CHAOS_LOG" in os.environ:
     execution.run = run
 if "CHAOS_SIZE" in os.environ:

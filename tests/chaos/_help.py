@@ -75,15 +75,15 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """The bytes that must not depend on what happened: networks, their checksums, claims, tables, measured numbers."""
-    wanted = {".safetensors", ".sha256", ".json", ".npz", ".csv"}
+    """The bytes that must not depend on what happened: networks, claims, tables, measured numbers."""
+    wanted = {".safetensors", ".json", ".npz", ".csv"}
     return {str(p.relative_to(folder)): p.read_bytes() for p in files(folder) if p.suffix in wanted}
 
 
 def left_over(folder: Path) -> list[str]:
     """Files that only a command at work may have."""
-    names = (".part", ".checkpoint", ".lock", ".sign", ".whole")
-    return [str(p.relative_to(folder)) for p in files(folder) if p.suffix in names or p.parent.name == "status"]
+    names = (".part", ".checkpoint", ".lock", ".whole", ".damaged")
+    return [str(p.relative_to(folder)) for p in files(folder) if p.suffix in names or p.parent.suffix in names]
 
 
 def files(folder: Path) -> list[Path]:

@@ -4,16 +4,15 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rni.runs.progress import statuses
 from tests.chaos import _command, _help
 
 Row = tuple[str, int, int, str]
-WORKER = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "60"]
+WORKER = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60"]
 KNOWS = ["--preload", _command.__file__]  # the figure
 WITHOUT_RNI = "import sys; sys.modules['rni'] = None; sys.argv[0] = 'dask'; from dask.__main__ import main; main()"
 
@@ -21,19 +20,19 @@ WITHOUT_RNI = "import sys; sys.modules['rni'] = None; sys.argv[0] = 'dask'; from
 class Cluster:
     """A scheduler and its workers, as processes."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, host: str, before: Sequence[str]):
         self.folder, self.file, self.processes = folder, folder / "scheduler.json", []
         folder.mkdir()
-        options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
-        self.scheduler = self._start([sys.executable, "-m", "dask", "scheduler", *options])
-        _help.until(lambda: self.file.exists() and self.file.read_text(encoding="utf-8").endswith("}"))
-        self.address = json.loads(self.file.read_text(encoding="utf-8"))["address"]
+        options = ["--host", host, "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
+        self.scheduler = self._start([*before, sys.executable, "-m", "dask", "scheduler", *options])
+        _help.until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
+        self.address = json.loads(self.file.read_text())["address"]
         self.workers: list[Any] = []
 
-    def add(self, *begin: str, knows: list[str] = KNOWS) -> None:
+    def add(self, *begin: str, knows: list[str] = KNOWS, host: str = "127.0.0.1") -> None:
         begin = begin or (sys.executable, "-m", "dask")
         options = ["--scheduler-file", str(self.file), "--local-directory", str(self.folder)]
-        self.workers.append(self._start([*begin, "worker", *options, *WORKER, *knows]))
+        self.workers.append(self._start([*begin, "worker", *options, *WORKER, "--host", host, *knows]))
 
     def _start(self, command: list[str]) -> Any:
         with (self.folder / "dask.log").open("a", encoding="utf-8") as log:
@@ -43,8 +42,8 @@ class Cluster:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Cluster]:
-    cluster = Cluster(folder)
+def running(folder: Path, host: str = "127.0.0.1", before: Sequence[str] = ()) -> Iterator[Cluster]:
+    cluster = Cluster(folder, host, before)
     try:
         yield cluster
     finally:
@@ -70,7 +69,7 @@ def begin(place: Path, cluster: Cluster) -> "subprocess.Popen[str]":
 def at_work(place: Path, process: "subprocess.Popen[str]", workers: int = 1) -> None:
     """Wait until so many workers compute; a command that is over already was not disturbed."""
     store = place / "here" / "store"
-    _help.until(lambda: len({status.worker for status in statuses(store)}) >= workers or process.poll() is not None)
+    _help.until(lambda: len(list(store.glob("??/*.lock"))) >= workers or process.poll() is not None)
 
 
 def judged(what: str, place: Path, claims: bytes, process: "subprocess.Popen[str]") -> Row:
