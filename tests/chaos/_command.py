@@ -16,8 +16,6 @@ from pathlib import Path
 from matplotlib.figure import Figure as Drawing
 
 from rni.papers import Claim, Measured, Paper, Profile, Results
-from rni.papers.claims import Claim
-from rni.papers.figure import Measured, Profile
 from rni.runs import execution, store
 from rni.runs.specification import Specification
 from rni.training.checkpoint import Checkpoint
