@@ -17,7 +17,8 @@ def from_rest(net: VanillaRNN) -> VanillaRNN:
 
     A leaky network with biases takes many steps to get there, in which its outputs are not those of its inputs.
     """
-    if net.initial is None and (net.leak == 1 or not bool(net.bias.any())):
+    leaky = bool((torch.as_tensor(net.leak) < 1).any())  # one leak, or one for each neuron
+    if net.initial is None and not (leaky and bool(net.bias.any())):
         return net
     state, steps = _followed(net, LONGEST)
     halfway, _ = _followed(net, steps // 2 + 1)
