@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rni import Analysis, InputError, Network, VanillaRNN, analyze
 from rni.activations import make
-from rni.analysis.effective import fit_integrals
+from rni.analysis.decays import fit_integrals
 from rni.files import foreign
 from rni.files.export import to_arrays
 from rni.networks.vanilla import Form

@@ -6,7 +6,7 @@ import torch
 
 from rni import Integration
 from rni.analysis import fit_integrals, fit_readout, memory, outliers, principal
-from rni.analysis.effective import growth, halves, without_starts
+from rni.analysis.decays import halves, without_starts
 from rni.analysis.readout import matching
 
 
@@ -103,13 +103,6 @@ def test_memory_is_what_regressions_on_the_other_half_of_the_trials_explain(rece
 def test_of_signals_without_inputs_in_them_nothing_is_remembered():
     x, signals = normal(10, 50, 1), normal(10, 50, 1, seed=1)
     assert memory(signals, x, fit_integrals(signals, x)) == (0, 0)
-
-
-def test_growth_is_from_the_first_tenth_to_the_last():
-    signals = torch.full((2, 25, 1), 100.0)
-    signals[:, :3, 0], signals[:, -3:, 0] = torch.tensor([1.0, 2.0, 2.0]), torch.tensor([2.0, 4.0, 4.0])
-    assert growth(signals) == pytest.approx(2)
-    assert growth(torch.zeros(2, 25, 1)) == 0
 
 
 def test_halves_are_every_other_trial_or_those_of_the_one():

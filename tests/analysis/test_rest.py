@@ -6,7 +6,7 @@ from told import of, there
 
 from rni import Analysis, VanillaRNN, analyze
 from rni import activations as activation
-from rni.analysis.rest import _followed, from_rest
+from rni.analysis.rest import follow, from_rest
 from rni.weights import Dense
 
 
@@ -71,9 +71,9 @@ def test_a_way_that_is_rounding_beside_the_state_is_none():
 def test_a_state_is_followed_until_it_stays_the_same_or_for_as_long_as_is_asked():
     net = linear([0.5], [0.0], initial=[1.0])
     for most in (1, 2, 7):
-        state, steps = _followed(net, most)
+        state, steps = follow(net, most)
         assert state.tolist() == [[0.5**most]]
         assert steps == most
-    state, steps = _followed(linear([0.0], [3.0]), 9)
+    state, steps = follow(linear([0.0], [3.0]), 9)
     assert (state.tolist(), steps) == ([[3.0]], 2)
-    assert _followed(linear([0.5], [1.0], leak=0.5), 2)[0].tolist() == [[0.875]]  # 0, 1/2, 7/8
+    assert follow(linear([0.5], [1.0], leak=0.5), 2)[0].tolist() == [[0.875]]  # 0, 1/2, 7/8
