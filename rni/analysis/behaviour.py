@@ -15,13 +15,17 @@ from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
 from rni.analysis.flow import Flow, flow
-from rni.analysis.latents import LASTING, LONGEST, SOON, STARTS, Latent, latent, settle, spread, visited
+from rni.analysis.latents import LASTING, LONGEST, SOON, STARTS, Latent, latent, marks, settle, spread, visited
 from rni.analysis.stationary import FixedPoints, distinct, find
 from rni.core.described import Described
 from rni.networks.vanilla import VanillaRNN
 
 DESCRIBED = 12  # fixed points that are described, of those that were found
-KEPT = 0.05  # part of the spread of states that is left after 50 times 1 / leak, if they are a memory
+KEPT = 0.05  # part of the spread of states that is left after 50 times 1 / leak, if they have not fallen together
+REMEMBERED = 0.15  # the same if they are a memory: a linear mode then has a time constant of 26 times 1 / leak or more
+LONGER = 3.0  # memories and integrals with fitted decays last so many times as long as the slowest neuron alone
+START_CORRELATION = 0.9  # least correlation of remembered states with where they were when inputs ended
+ALONG = 0.95  # part of the last states' variance that the directions hold along which states may have stayed
 SAME = 1e-3  # part of the range of states: most states have another one so close, if they fall together
 CLOSE = 0.02  # part of that range: states so close have one outcome, and most outcomes have no other twice as close
 ARRIVED = 0.05  # part of the way from an attractor to the next point: states so close have arrived at it
@@ -39,7 +43,7 @@ class Dynamics(Described):
     Attributes
     ----------
     own_time : float
-        $1/\alpha$, in steps.
+        $1/\alpha$ of the slowest neuron, in steps.
     coordinates : int
         The number of latent coordinates.
     fixed_points : FixedPoints
@@ -47,9 +51,12 @@ class Dynamics(Described):
     attractors : tuple of float
         For each attractor, the part of the states that end at it.
     graded : bool
-        Whether most states end alone, or without a gap to the next.
+        Whether most states end alone, or without a gap to the next, and enough of their spread is left for a memory.
     retained : tuple of float
         The part of the spread of the states that is left after 10 and after 50 times 1 / leak.
+    start_correlation : float
+        The least correlation of states with where they were when inputs ended, at any time up to 50 times 1 / leak,
+        along the directions in which they differ at the end.
     slow : int
         The number of multipliers with time constants above 10 times 1 / leak, at the first fixed point, which most
         states are next to.
@@ -86,6 +93,7 @@ class Dynamics(Described):
     attractors: tuple[float, ...]
     graded: bool
     retained: tuple[float, float]
+    start_correlation: float
     slow: int
     drift: float
     leaves: float
@@ -135,7 +143,9 @@ def dynamics(net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | 
     """
     reduced = latent(net)
     starts = visited(net, reduced, inputs, seed)
-    states = settle(reduced, starts)
+    stops = sorted({*marks(reduced), *fibonacci(marks(reduced)[-1])})
+    path = settle(reduced, starts[:STARTS], stops)
+    states = path[[stops.index(mark) for mark in marks(reduced)]]
     first, soon, later, last = states
     points = find(net, reduced, starts, last, DESCRIBED)
     arrays = {name: getattr(points, name)[:DESCRIBED] for name in ("states", "latent", "eigenvalues")}
@@ -150,6 +160,7 @@ def dynamics(net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | 
         coordinates=reduced.dimension,
         fixed_points=described,
         retained=(spread(soon) / at_first, spread(last) / at_first),
+        start_correlation=start_correlation(path),
         drift=fastest / max(range_later, 1e-300),
         leaves=1 - len(last) / min(len(starts), STARTS),
         feedforward=feedforward(net),
@@ -212,11 +223,44 @@ def outcomes(reduced: Latent, points: FixedPoints, first: Tensor, later: Tensor,
         outcome = distinct(reduced, last, CLOSE * size)[1]
         to_others = torch.cdist(last, last).masked_fill(outcome[:, None] == outcome, math.inf)
         without_gap = to_others.amin(1) <= 2 * CLOSE * size
-        found["graded"] = bool(alone.double().mean() > 0.5 or without_gap.double().mean() > 0.5)
-        if not found["graded"]:
+        if alone.double().mean() > 0.5 or without_gap.double().mean() > 0.5:
+            # Very slow neurons hold their states by their leak alone for as long as they are followed here.
+            by_leak = (1 - 1 / reduced.own_time) ** marks(reduced)[-1]
+            found["graded"] = spread(last) >= max(REMEMBERED, by_leak ** (1 / LONGER)) * spread(first)
+        else:
             ends = [outcome == k for k in outcome.unique().tolist()]
             found["attractors"] = tuple(float(end.double().mean()) for end in ends if int(end.sum()) > 1)
     return found
+
+
+def fibonacci(last: int) -> list[int]:
+    """Return 1, 2, 3, 5, 8, ... up to `last`. Whatever the period of a rotation, one is far from its multiples."""
+    steps, following = [], 1
+    while following <= last:
+        steps.append(following)
+        following += steps[-2] if len(steps) > 1 else 1
+    return steps
+
+
+def start_correlation(path: Tensor) -> float:
+    r"""Return $\min_t \mathrm{corr}(P\kappa_0, P\kappa_t)$, the least correlation of states with the first ones.
+
+    P projects on the directions that are left at the end: the first principal components of the last states, as many as
+    hold 95 % of their variance. All times count, because a rotation may have come full circle at the last one.
+
+    Parameters
+    ----------
+    path : Tensor (times, states, K)
+        The states.
+    """
+    away = path - path.mean(1, keepdim=True)
+    if not spread(path[-1]):
+        return 0.0
+    _, sizes, directions = torch.linalg.svd(away[-1], full_matrices=False)
+    held = sizes.square().cumsum(0) / sizes.square().sum()
+    projected = away @ directions[: 1 + int((held < ALONG).sum())].T
+    products = (projected * projected[0]).sum((1, 2))
+    return float((products / (projected.norm(dim=(1, 2)) * projected[0].norm())).min())
 
 
 def nearest_of(states: Tensor, centres: Tensor, far: float, *, itself: bool = True) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ SHORTEST, LONGEST = 0.2, 1e5  # range of the time constants -1 / log(decay) that
 CANDIDATES = 48  # time constants of the first, coarse search
 SWEEPS = 20  # over the channels, in each of which one decay is optimised while the others are kept
 LAGS = 50  # largest number of past inputs in the regressions of `memory`
+MOST_LAGS = 200  # the same, if neurons forget slowly
 RECENT = 2  # steps: inputs that are older than this count as remembered
 DRIVER = "gelsd"  # torch's default (gelsy) reads uninitialised memory, and its result is wrong once in a while
 NEGLIGIBLE = 1e-9  # relative size below which a column, or a share of the variance, is rounding
@@ -280,8 +281,10 @@ class Memory(NamedTuple):
 def memory(signals: Tensor, inputs: Tensor, fit: Fit, recent: int = RECENT) -> Memory:
     r"""Measure what signals hold of past inputs.
 
-    Signals $v_t$ are regressed on $x_t, \ldots, x_{t-k}$ for several k, and on $x_t$ and the integrals $z_t$. An
-    integral of time constant $\tau$ has $e^{-6/\tau}$ of its variance from inputs of more than two steps ago.
+    Signals $v_t$ are regressed on $x_t, \ldots, x_{t-k}$ for several k, and on $x_t$ and the integrals $z_t$. Inputs
+    before $x_{t-k}$ enter through exponential averages of several time constants. If `recent` is longer than half of
+    a trial, than 200 steps or than the samples allow, k ends there. An integral of time constant $\tau$ has
+    $e^{-6/\tau}$ of its variance from inputs of more than two steps ago.
 
     Parameters
     ----------
@@ -306,11 +309,17 @@ def memory(signals: Tensor, inputs: Tensor, fit: Fit, recent: int = RECENT) -> M
     size[size == 0] = 1
     x, z = inputs.double() / size, (fit.integrals(inputs) - started) / size
     trials, time, channels = x.shape
-    longest = max(recent + 1, min(LAGS, time // 2, trials * time // (8 * channels)))
+    enough = min(MOST_LAGS, time // 2, trials * time // (8 * channels))
+    longest = max(RECENT + 1, min(max(LAGS, recent + 1), enough))
     past = torch.cat([functional.pad(x, (0, 0, k, 0))[:, :time] for k in range(longest + 1)], 2)
 
+    # A slow mode holds inputs from before the last lag, which single lags would miss.
+    times = [longest * 2.0**k for k in range(-2, 4)]
+    averages = [_integral(x[..., c], math.exp(-1 / tau))[..., None] for tau in times for c in range(channels)]
+
     # R^2 of four regressions, on the half of the samples that the coefficients were not fitted on.
-    lags = [past[..., : (k + 1) * channels] for k in (0, recent, longest)]
+    lags = [past[..., : (k + 1) * channels] for k in (0, min(recent, longest - 1))]
+    lags.append(torch.cat([past, *averages], 2))
     fitted_signals, new_signals = (half.flatten(0, 1) for half in halves(v))
     variance = float((new_signals - fitted_signals.mean(0)).square().sum()) or 1.0
     explained = []
@@ -319,7 +328,7 @@ def memory(signals: Tensor, inputs: Tensor, fit: Fit, recent: int = RECENT) -> M
         predicted = new @ torch.linalg.lstsq(fitted, fitted_signals, driver=DRIVER).solution
         explained.append(1 - float((new_signals - predicted).square().sum()) / variance)
     of_present, of_recent, of_past, of_integrals = explained
-    of_present, of_recent, of_past = (max(part, 0.0) for part in (of_present, of_recent, of_past))
+    of_present, of_recent = max(of_present, 0.0), max(of_recent, 0.0)
 
     everything = max(of_past, of_recent, of_integrals)
     if not everything > 1 / (trials * time):

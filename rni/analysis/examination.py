@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rni.activations import Activation
 from rni.analysis.accuracy import INPUTS, MANY, measure_accuracy, sequence_counts
-from rni.analysis.behaviour import dynamics, feedforward
+from rni.analysis.behaviour import dynamics
 from rni.analysis.coding import Coding, coding
 from rni.analysis.decays import RECENT, halves, memory, require_memory
 from rni.analysis.manifold import Principal, current_ratio, null_ratio, outliers, principal
@@ -176,8 +176,10 @@ def examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
     """
     net, task_known = from_rest(given).replace(noise=0.0), given.task is not None
     own_readout = net.decoders is not None and net.decoders.shape[1] == net.channels  # an output for each channel
-    # what is left of the inputs in a network without loops is due to the leak of the neurons
-    recent = round(RECENT / float(torch.as_tensor(net.leak).max())) if feedforward(net) else RECENT
+    # A leaky neuron filters its inputs also without any recurrent weights, so that what the slowest neuron holds by its
+    # leak alone does not count as memory of the network.
+    leak = float(torch.as_tensor(net.leak).min())
+    recent = round(RECENT / leak)
     held = torch.linspace(0, net.neurons - 1, min(net.neurons, HELD), dtype=torch.float64).round().long()
 
     # Inputs under which the network is observed. If a readout or decays are fitted, it is tested on other ones.
@@ -241,6 +243,7 @@ def examine(given: VanillaRNN, inputs: Tensor | None, seed: int) -> Analysis:
         growth=at_end / at_start if at_start > 0 else 0.0,
         durations=accuracy.durations,
         recent=recent,
+        alone=time_constant(1 - leak),
         linearity=coded.linearity,
         largest=accuracy.largest,
     )

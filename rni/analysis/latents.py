@@ -70,8 +70,8 @@ class Latent:
 
     @property
     def own_time(self) -> float:
-        r"""The steps $1/\alpha$ in which a neuron on its own forgets."""
-        return float(1 / self.leak.max())
+        r"""The steps $1/\alpha$ in which the slowest neuron forgets on its own."""
+        return float(1 / self.leak.min())
 
     def currents(self, kappa: Tensor) -> Tensor:
         r"""Return $L\kappa + b$, (..., neurons)."""
@@ -222,19 +222,27 @@ def visited(net: VanillaRNN, reduced: Latent, inputs: Tensor | None = None, seed
     return torch.cat([finite, finite[pairs].mean(0)])
 
 
-def settle(reduced: Latent, kappa: Tensor) -> Tensor:
-    """Follow the first 64 states (states, K) without inputs for 0, 10, 25 and 50 times 1 / leak.
+def marks(reduced: Latent) -> list[int]:
+    """Return the steps of 0, 10, 25 and 50 times 1 / leak, at most `LONGEST`."""
+    return [min(round(times * reduced.own_time), LONGEST) for times in (0, SOON, LASTING / 2, LASTING)]
+
+
+def settle(reduced: Latent, kappa: Tensor, stops: list[int]) -> Tensor:
+    """Follow states (states, K) without inputs.
+
+    Parameters
+    ----------
+    stops : list of int
+        Numbers of steps, in ascending order.
 
     Returns
     -------
-    Tensor (4, bounded states, K)
-        The states at these times, without the states that run away.
+    Tensor (stops, bounded states, K)
+        The states after so many steps, without the states that run away.
     """
-    kappa = kappa[:STARTS]
-    marks = [min(round(times * reduced.own_time), LONGEST) for times in (0, SOON, LASTING / 2, LASTING)]
     path = []
-    for before, mark in zip([0, *marks], marks, strict=False):
-        for _ in range(mark - before):
+    for before, stop in zip([0, *stops], stops, strict=False):
+        for _ in range(stop - before):
             kappa = kappa + reduced.leak * reduced.pull(kappa)
         path.append(kappa)
     states = torch.stack(path)

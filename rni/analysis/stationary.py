@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor
 
 from rni.activations import Activation
-from rni.analysis.latents import LASTING, STARTS, Latent, latent, settle, spread, visited
+from rni.analysis.latents import LASTING, STARTS, Latent, latent, marks, settle, spread, visited
 from rni.core.arrays import as_real_tensor, require_finite, require_shape
 from rni.core.described import Described
 from rni.core.errors import InputError
@@ -192,7 +192,7 @@ def fixed_points(
         require_finite("constant", held)
     reduced = latent(net, held)
     starts = visited(net, reduced, inputs, seed)
-    return find(net, reduced, starts, settle(reduced, starts)[-1])
+    return find(net, reduced, starts, settle(reduced, starts[:STARTS], marks(reduced))[-1])
 
 
 def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, described: int = MOST) -> FixedPoints:

@@ -3,14 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from rni.analysis.behaviour import KEPT, LONGER, START_CORRELATION, Dynamics
 from rni.analysis.decays import RECENT, Memory
-from rni.analysis.latents import LASTING, SOON
+from rni.analysis.latents import LASTING, LONGEST, SOON
 from rni.analysis.stationary import duration
-
-if TYPE_CHECKING:
-    from rni.analysis.behaviour import Dynamics
 
 Kind = Literal["integrates", "remembers", "decides", "oscillates", "forgets", "none"]
 
@@ -19,8 +17,10 @@ GOOD = 0.02  # relative error of a well trained network
 ROUNDING = 1e-6  # a smaller part is shown as a number, because a percentage would need an exponent
 OLD = 0.1  # if a smaller part of what signals hold of the inputs is older than two steps, the inputs are forgotten
 MOST = 0.5  # part of what is remembered that must be in the integrals, if their decays are fitted
+# The same, if the readout is fitted too. From the many time constants of a random linear network, a fitted readout
+# makes an exact integral, which holds less than this of what the currents remember. Trained networks hold more.
+MOST_OF_CURRENTS = 0.8
 GROWTH = 1e3  # a network of which the currents grow more within a sequence runs away
-FADED = 0.05  # if a smaller part of the states' spread is left after 50 times 1 / leak, states return to one point
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,12 @@ def judge(
     *,
     signals: str,
     fitted: bool,
-    dynamics: "Dynamics | None" = None,
+    dynamics: Dynamics | None = None,
     silent: bool = False,
     growth: float = 1.0,
     durations: Sequence[int] = (),
     recent: int = RECENT,
+    alone: float = 0.0,
     linearity: float = math.nan,
     largest: float = math.nan,
 ) -> Verdict:
@@ -95,7 +96,10 @@ def judge(
     durations : sequence of int
         The longest sequences with errors of at most 10 %, by channel.
     recent : int
-        Two steps, or two of the times 1 / leak in which leaky neurons forget on their own.
+        Two steps, or two of the times 1 / leak in which the slowest neuron forgets on its own.
+    alone : float
+        The time constant of this neuron, $-1/\log(1-\alpha)$. The longest of the fitted integrals must last three times
+        as long.
     linearity, largest : float
         The part of the currents that is linear in the integrals, and the largest tested integral, if they are known.
 
@@ -120,7 +124,9 @@ def judge(
     how = f"; effective decays {effective}"
     how += "" if math.isnan(linearity) else f", currents {percent(linearity)} linear in them"
     how += "" if math.isnan(largest) else f", integrals up to {largest:.3g}"
-    has_integrals = not fitted or (not absent and memory.integrals >= MOST)
+    most = MOST_OF_CURRENTS if signals == "currents" else MOST
+    held = max(map(time_constant, decays))  # steps
+    has_integrals = not fitted or (not absent and memory.integrals >= most and held >= LONGER * alone)
     integrates = has_integrals and shortest[worst] <= TOLERANCE
     if integrates and later <= TOLERANCE:
         return Verdict("integrates", f"relative error {percent(later)} at most, on {kinds} of {longest} steps{how}")
@@ -144,11 +150,15 @@ def judge(
         part = percent(memory.older) if memory.older > 1e-3 else "nothing"
         evidence = f"{part} of what the inputs leave in its {signals} is older than {recent} steps"
         failed = Verdict("forgets", evidence)
-    elif fitted and memory.integrals < MOST:
-        held = percent(memory.integrals)
-        failed = Verdict("none", f"{older}, but integrals are only {held} of what is remembered")
+    elif fitted and memory.integrals < most:
+        part = percent(memory.integrals)
+        failed = Verdict("none", f"{older}, but integrals are only {part} of what is remembered")
     elif fitted and absent:
         failed = Verdict("none", f"{older}, but there is no integral of channel {', '.join(map(str, absent))}")
+    elif fitted and held < LONGER * alone:
+        times = f"{held / alone:.3g} times as long as one of its neurons alone"
+        evidence = f"{older}, but its integrals last at most {held:.4g} steps, {times}; effective {effective}"
+        failed = Verdict("none", evidence)
     if dynamics is None:
         return failed
 
@@ -161,13 +171,13 @@ def judge(
     return Verdict("forgets" if forgets else failed.kind, f"{failed.evidence}; {seen.evidence}")
 
 
-def behaves(dynamics: "Dynamics") -> Verdict:
+def behaves(dynamics: Dynamics) -> Verdict:
     """Judge what happens to the states that a network visits when its inputs end."""
     points, dt = dynamics.fixed_points.points, dynamics.fixed_points.dt
     main = points[0].modes if points else ()
     slowest = "  ".join(mode.describe(dt) for mode in main[:2])
     left = f"{percent(dynamics.retained[1])} of the spread of its states"
-    long = duration(round(LASTING * dynamics.own_time), dt)
+    long = duration(min(round(LASTING * dynamics.own_time), LONGEST), dt)
     weights = "; feed-forward, W has no loops" if dynamics.feedforward else ""
     weights += "; W is like a random matrix, by its singular values" if dynamics.random else ""
 
@@ -189,11 +199,12 @@ def behaves(dynamics: "Dynamics") -> Verdict:
         return Verdict("oscillates", f"{rings}, and dies away in {duration(main[0].time_constant, dt)}{weights}")
 
     # States that stay, at many points or at a few.
-    if dynamics.graded:
+    if dynamics.graded and dynamics.start_correlation >= START_CORRELATION:
         shape = {0: "many points", 1: "a line of slow points", 2: "a plane of slow points"}
         where = shape.get(dynamics.slow, f"slow points in {dynamics.slow} dimensions")
         drift = f"drift at most {percent(dynamics.drift)} of their range a step"
-        evidence = f"{where}, multipliers {slowest}; {left} is left after {long}, {drift}"
+        same = f"correlation of at least {dynamics.start_correlation:.2g} with where they were"
+        evidence = f"{where}, multipliers {slowest}; {left} is left after {long}, {same}, {drift}"
         return Verdict("remembers", f"{evidence}{weights}")
     if len(dynamics.attractors) > 1:
         count, part = len(dynamics.attractors), percent(sum(dynamics.attractors))
@@ -202,11 +213,13 @@ def behaves(dynamics: "Dynamics") -> Verdict:
         return Verdict("decides", f"{count} attractors, where {part} of the visited states end{between}{weights}")
 
     # States that return to one point.
-    if dynamics.retained[1] < FADED:
-        after = f"{percent(dynamics.retained[0])} left after {duration(round(SOON * dynamics.own_time), dt)}"
+    if dynamics.retained[1] < KEPT:
+        soon = duration(min(round(SOON * dynamics.own_time), LONGEST), dt)
+        after = f"{percent(dynamics.retained[0])} left after {soon}"
         evidence = f"without inputs its states return to one point, multipliers {slowest}, {after}{weights}"
         return Verdict("forgets" if dynamics.retained[0] < OLD else "none", evidence)
-    return Verdict("none", f"without inputs {left} is left after {long}{weights}")
+    moved = f", correlation down to {dynamics.start_correlation:.2g} with where they were" if dynamics.graded else ""
+    return Verdict("none", f"without inputs {left} is left after {long}{moved}{weights}")
 
 
 def time_constant(decay: float) -> float:

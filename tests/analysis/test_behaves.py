@@ -22,7 +22,15 @@ def states(*modes, dt=None, **more):
     """Of a network with a point for each of these (multiplier, time constant, period); states are gone by default."""
     points = tuple(Point("attractor", 0.0, 1.0, (Mode(mode[0], mode[1], mode[2], (), ()),)) for mode in modes)
     fixed = FixedPoints(points=points, found=len(points), spread=1.0, dt=dt, states=NONE, latent=NONE, eigenvalues=NONE)
-    still = {"own_time": 1.0, "coordinates": 1, "fixed_points": fixed, "attractors": (), "graded": False, "slow": 0}
+    still = {
+        "own_time": 1.0,
+        "coordinates": 1,
+        "fixed_points": fixed,
+        "attractors": (),
+        "graded": False,
+        "slow": 0,
+        "start_correlation": 1.0,
+    }
     still |= {"retained": (0.0, 0.0), "drift": 0.0, "leaves": 0.0, "grows": 0.0, "moving": 0.0, "chaotic": False}
     still |= {"lyapunov": None, "period": None, "feedforward": False, "random": False}
     return Dynamics(**still | more, flow=Flow(1.0, NONE, NONE, NONE, NONE))
@@ -191,6 +199,12 @@ KEEPS = Memory(older=0.7, integrals=0.9)
             "70 % of what the inputs leave in its outputs",
         ),
         ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 10}, "none", "there is no integral of channel 2"),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "alone": 6.49}, "integrates", ""),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "alone": 6.51}, "none", "19.5 steps, 2.99 times"),
+        ({"a": NOISE}, KEEPS, {"alone": 6.51}, "integrates", ""),
+        ({"a": NOISE}, Memory(0.7, 0.8), {"fitted": True, "signals": "currents"}, "integrates", ""),
+        ({"a": NOISE}, Memory(0.7, 0.79), {"fitted": True, "signals": "currents"}, "none", "79 %"),
+        ({"a": NOISE}, Memory(0.7, 0.4), {"signals": "currents"}, "integrates", ""),
         ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 20}, "none", "there is no integral of channel 1, 2"),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 from rni import VanillaRNN
 from rni import activations as activation
 from rni.analysis.flow import ALONG, SIDE, flow
-from rni.analysis.latents import latent, settle, spread, visited
+from rni.analysis.latents import latent, marks, settle, spread, visited
 from rni.weights import Dense
 
 
@@ -89,7 +89,7 @@ def test_states_are_kept_after_0_10_25_and_50_own_times():
     linear = activation.make("linear")
     reduced = latent(VanillaRNN(turning, torch.ones(2, 1), linear, torch.zeros(2, dtype=torch.float64), leak=0.5))
     kappa = normal(70, 2, seed=6)
-    path = settle(reduced, kappa)
+    path = settle(reduced, kappa[:64], marks(reduced))
     at = kappa[:64]
     for steps in range(101):
         for kept, mark in zip(path, (0, 20, 50, 100), strict=True):
@@ -101,7 +101,7 @@ def test_states_are_kept_after_0_10_25_and_50_own_times():
 def test_what_goes_beyond_a_thousand_times_the_first_states_runs_away():
     growing = torch.diag(torch.tensor([1.0, 1000 ** (1 / 49.999), 1000 ** (1 / 50.001)], dtype=torch.float64))
     reduced = latent(VanillaRNN(Dense(growing), torch.ones(3, 1), activation.make("linear"), torch.zeros(3)))
-    path = settle(reduced, torch.eye(3, dtype=torch.float64))
+    path = settle(reduced, torch.eye(3, dtype=torch.float64), marks(reduced))
     assert path.shape == (4, 2, 3)
     torch.testing.assert_close(path[3].diagonal(dim1=0, dim2=1)[0], torch.ones(()).double())
     assert float(path[3, 1, 2]) == pytest.approx(1000, rel=1e-3)

@@ -9,7 +9,7 @@ import torch
 from rni import VanillaRNN
 from rni import activations as activation
 from rni.analysis.behaviour import feedforward, follow, looks_random, nearest_of, outcomes, period
-from rni.analysis.latents import latent, settle
+from rni.analysis.latents import latent, marks, settle
 from rni.analysis.stationary import (
     Mode,
     descend,
@@ -110,7 +110,7 @@ def test_each_visited_state_counts_for_the_point_that_it_settles_next_to():
     net = VanillaRNN(Dense(torch.tensor([[1.6]]).double()), torch.ones(1, 1), activation.make("tanh"), torch.zeros(1))
     once = latent(net)
     begun = torch.tensor([[0.5], [1.0], [-1.0], [2.0], [0.7]]).double()
-    settled = settle(once, begun)[-1]
+    settled = settle(once, begun, marks(once))[-1]
     found = find(net, once, begun, settled)
     shares = {round(float(at[0]), 1): point.reached for at, point in zip(found.latent, found.points, strict=True)}
     root = float(settled[0, 0])
@@ -281,7 +281,7 @@ def fate(w, last, f="tanh", leak=1.0, later=None, first=None):
 
 
 def test_states_end_at_two_attractors():
-    root = float(settle(reduced([[1.6]]), torch.ones(1, 1).double())[-1, 0, 0])
+    root = float(settle(reduced([[1.6]]), torch.ones(1, 1).double(), [50])[-1, 0, 0])
     ends = [[root]] * 6 + [[-root]] * 3 + [[0.0]]
     found = fate([[1.6]], ends, first=torch.linspace(-2, 2, 10)[:, None])
     assert found["attractors"] == (0.6, 0.3)
@@ -348,5 +348,5 @@ def test_each_leak_has_latent_coordinates_unless_they_are_as_many_as_neurons(lea
     net = VanillaRNN(Dense(w), torch.ones(6, 1), activation.make("tanh"), torch.zeros(6), leak=leak, form=form)
     once = latent(net)
     assert once.dimension == dimension
-    assert once.own_time == pytest.approx(1 / float(leak.max()))
+    assert once.own_time == pytest.approx(1 / float(leak.min()))
     assert (once.left is None or once.right is None) == (dimension == 6)
