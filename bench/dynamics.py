@@ -7,10 +7,8 @@ from torch import Tensor
 
 import rni
 from bench.measuring import Lines
-from rni.analysis.latents import latent
-from rni.analysis.search import distinct
-from rni.analysis.stationary import FIXED
-from rni.analysis.visited import spread, visited
+from rni.analysis.latents import latent, spread, visited
+from rni.analysis.stationary import FIXED, distinct
 from rni.networks.vanilla import VanillaRNN
 from rni.weights import Dense, LowRank, Weights
 
@@ -57,7 +55,7 @@ def by_adam(net: VanillaRNN, steps: int) -> tuple[int, float]:
         adam.step()
         schedule.step()
     with torch.no_grad():
-        kappa = reduced.of(torch.tanh(state))
+        kappa = reduced.project(torch.tanh(state))
         pulls = reduced.pull(kappa).norm(dim=1)
         found, _ = (
             distinct(reduced, kappa[pulls < 1e-4 * size], 1e-2 * size) if bool((pulls < 1e-4 * size).any()) else ([], 0)

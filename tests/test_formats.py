@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from rni import Analysis, InputError, Network, VanillaRNN, analyze
 from rni.activations import make
-from rni.analysis.effective import fit_integrals
+from rni.analysis.decays import fit_integrals
 from rni.files import foreign
 from rni.files.export import to_arrays
 from rni.networks.vanilla import Form
 from rni.weights import Dense
 
-N, LEAK, DECAYS = 30, 0.2, (0.98, 0.9)
+N, LEAK, DECAYS = 30, 0.2, (0.98, 0.95)
 WITHIN = [1 - (1 - decay) / LEAK for decay in DECAYS]  # eigenvalues of W with which the whole step has these decays
 REST = 60.0  # activity about which no ReLU is ever silent
 SMALL = 1e-3  # inputs to a tanh, for which it is a line

@@ -36,8 +36,6 @@ LAZY = {"runs.store", "runs.engine", "core.threads"}
 
 # Imports against the order of the layers, to be removed.
 KNOWN = {
-    ("analysis.results", "pages.analysis"),
-    ("plots.plot", "analysis.population"),
     ("files.native", "losses"),
     ("files.export", "losses"),
 }

@@ -1,12 +1,13 @@
-r"""What becomes of a network's states when its inputs end: gone, kept, one of several, on a cycle, or never the same.
+r"""What happens to the states of a network when its inputs end.
 
-Times are compared with the own time $1/\alpha$ of the neurons, in which one of them on its own forgets.
+States may decay, stay, fall into one of several attractors, follow a cycle, or never repeat. Times are compared with
+$1/\alpha$, the time in which a neuron on its own forgets.
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,37 +15,73 @@ from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
 from rni.analysis.flow import Flow, flow
-from rni.analysis.latents import Latent, latent
-from rni.analysis.search import distinct
-from rni.analysis.stationary import FixedPoints, find
-from rni.analysis.visited import LASTING, LONGEST, SOON, bounded, settle, spread, visited
+from rni.analysis.latents import LASTING, LONGEST, SOON, STARTS, Latent, latent, marks, settle, spread, visited
+from rni.analysis.stationary import FixedPoints, distinct, find
 from rni.core.described import Described
 from rni.networks.vanilla import VanillaRNN
 
-DESCRIBED = 12  # fixed points, of those that were found
-KEPT = 0.05  # of the spread of states that is left after 50 own times, if they are a memory
-SAME = 1e-3  # of the range of states then: most have another as close, where they fall together
-CLOSE = 0.02  # of that range: as close is one outcome; most of one have none of another twice as close
-ARRIVED = 0.05  # of the way from an attractor to the next point: as close counts as there
-WATCHED = 8  # states whose neighbours are followed too
-CHAOS = 5.0  # powers of e by which neighbours part, if they do at all
-SUSTAINED = 0.8  # of the first half's speed, which a movement has in its second half if it goes on
-RETURN = 0.1  # of the variance: as close counts as the same state
-LARGEST = 5000  # neurons whose connections are followed one by one
+DESCRIBED = 12  # fixed points that are described, of those that were found
+KEPT = 0.05  # part of the spread of states that is left after 50 times 1 / leak, if they have not fallen together
+REMEMBERED = 0.15  # the same if they are a memory: a linear mode then has a time constant of 26 times 1 / leak or more
+LONGER = 3.0  # memories and integrals with fitted decays last so many times as long as the slowest neuron alone
+START_CORRELATION = 0.9  # least correlation of remembered states with where they were when inputs ended
+ALONG = 0.95  # part of the last states' variance that the directions hold along which states may have stayed
+SAME = 1e-3  # part of the range of states: most states have another one so close, if they fall together
+CLOSE = 0.02  # part of that range: states so close have one outcome, and most outcomes have no other twice as close
+ARRIVED = 0.05  # part of the way from an attractor to the next point: states so close have arrived at it
+WATCHED = 8  # moving states of which the neighbours are followed too
+CHAOS = 5.0  # neighbours part by more than this power of e, if the movement is chaotic
+SUSTAINED = 0.8  # part of the first half's speed that a sustained movement has in its second half
+RETURN = 0.1  # part of the variance: states so close are the same
+LARGEST = 5000  # largest number of neurons of which the connections are followed one by one
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Dynamics(Described):
-    r"""Fixed points of the network, and what becomes of the states that it visits without inputs.
+    r"""Fixed points of a network, and what happens to the states that it visits when its inputs end.
 
-    own_time: $1/\alpha$, in steps. coordinates: how many latent ones. attractors: where states end, the part of them
-    for each; graded: most end alone, or without a gap to the next. retained: what is left of the spread of the states
-    after 10 and after 50 own times. slow: multipliers with time constants above 10 own times at the first fixed point,
-    which most states are next to. drift: the speed of the fastest state after 25 own times, in parts of their range a
-    step: it bounds how fast a memory moves. leaves: the part of the states that leaves every bound; of the others,
-    grows: get ever faster; moving: go on as fast; lyapunov: exponent of these, a step; period: in steps, if there is
-    one. feedforward: W has no loop. random: W's singular values are those of independent random weights.
+    Attributes
+    ----------
+    own_time : float
+        $1/\alpha$ of the slowest neuron, in steps.
+    coordinates : int
+        The number of latent coordinates.
+    fixed_points : FixedPoints
+        Fixed points and slow points.
+    attractors : tuple of float
+        For each attractor, the part of the states that end at it.
+    graded : bool
+        Whether most states end alone, or without a gap to the next, and enough of their spread is left for a memory.
+    retained : tuple of float
+        The part of the spread of the states that is left after 10 and after 50 times 1 / leak.
+    start_correlation : float
+        The least correlation of states with where they were when inputs ended, at any time up to 50 times 1 / leak,
+        along the directions in which they differ at the end.
+    slow : int
+        The number of multipliers with time constants above 10 times 1 / leak, at the first fixed point, which most
+        states are next to.
+    drift : float
+        The speed of the fastest state after 25 times 1 / leak, in parts of the states' range per step. It bounds how
+        fast a memory moves.
+    leaves : float
+        The part of the states that runs away.
+    grows, moving : float
+        Of the others, the part that moves faster and faster, and the part that goes on moving as fast.
+    chaotic : bool
+        Whether neighbours of moving states part.
+    lyapunov : float or None
+        The largest Lyapunov exponent of moving states, per step.
+    period : float or None
+        The period of moving states in steps, if there is one.
+    feedforward : bool
+        Whether W has no loops.
+    random : bool
+        Whether the singular values of W are those of independent random weights.
+    flow : Flow
+        The flow in the coordinates that the states use most.
 
+    Examples
+    --------
     >>> found = rni.analyze(rni.design(rni.Integration(0.95), neurons=40).network).dynamics
     >>> found.coordinates, len(found.fixed_points), round(found.retained[0], 1), found.feedforward
     (1, 1, 0.6, False)
@@ -56,6 +93,7 @@ class Dynamics(Described):
     attractors: tuple[float, ...]
     graded: bool
     retained: tuple[float, float]
+    start_correlation: float
     slow: int
     drift: float
     leaves: float
@@ -68,166 +106,178 @@ class Dynamics(Described):
     random: bool
     flow: Flow = field(repr=False, compare=False)
 
+    @property
+    def runs_away(self) -> bool:
+        """Whether half of the states or more get ever farther or ever faster."""
+        return self.leaves + self.grows >= 0.5
+
     def lines(self) -> Iterator[str]:
         yield from self.fixed_points.lines()
         left = " and ".join(f"{100 * part:.3g} %" for part in self.retained)
-        yield f"left of its states' spread without inputs, after {SOON} and {LASTING} times 1 / leak: {left}"
+        yield f"spread of the states that is left without inputs after {SOON} and {LASTING} times 1 / leak: {left}"
         if self.lyapunov is not None:
             period = "" if self.period is None else f", period {self.period:.4g} steps"
-            yield f"goes on moving: Lyapunov exponent {self.lyapunov:.3g} a step{period}"
-
-
-class Watched(NamedTuple):
-    """Of states that go on moving: exponent a step, powers of e that neighbours part by, period, speed at the end."""
-
-    lyapunov: float
-    parting: float
-    period: float | None
-    sustained: float
+            yield f"states go on moving: Lyapunov exponent {self.lyapunov:.3g} a step{period}"
 
 
 @torch.no_grad()
 def dynamics(net: VanillaRNN, inputs: Tensor | None = None, *, values: Tensor | None = None, seed: int = 0) -> Dynamics:
-    """Without inputs, from the states at which `inputs`, or white noise and bursts, leave the network.
+    """Examine a network without inputs, from the states at which inputs leave it.
 
-    values: W's singular values, where they are known already.
+    Parameters
+    ----------
+    net : VanillaRNN
+        The network.
+    inputs : Tensor (batch, time, channels), optional
+        The inputs that come before. By default they are white noise and bursts.
+    values : Tensor (neurons,), optional
+        The singular values of W, if they are known already.
+    seed : int
+        The seed of the default inputs.
 
+    Examples
+    --------
     >>> net = rni.VanillaRNN.of(rni.design(rni.Integration(0.95), neurons=40).network)
     >>> print(str(rni.analysis.dynamics(net)).splitlines()[0])
     fixed points: 1 attractor
     """
     reduced = latent(net)
     starts = visited(net, reduced, inputs, seed)
-    path = settle(reduced, starts)
-    first, soon, later, last = stayed = bounded(path)
+    stops = sorted({*marks(reduced), *fibonacci(marks(reduced)[-1])})
+    path = settle(reduced, starts[:STARTS], stops)
+    states = path[[stops.index(mark) for mark in marks(reduced)]]
+    first, soon, later, last = states
     points = find(net, reduced, starts, last, DESCRIBED)
-    still = spread(first) or 1.0
-    shown = points.first(DESCRIBED)
-    centres = torch.from_numpy(shown.latent)
+    arrays = {name: getattr(points, name)[:DESCRIBED] for name in ("states", "latent", "eigenvalues")}
+    described = replace(points, points=points.points[:DESCRIBED], **arrays)
+    centres = torch.from_numpy(described.latent)
+
+    range_later = float(torch.cdist(later, later).max()) if len(later) else 0.0
+    fastest = float((reduced.leak * reduced.pull(later)).norm(dim=1).max()) if len(later) else 0.0
+    at_first = spread(first) or 1.0
     return Dynamics(
         own_time=reduced.own_time,
         coordinates=reduced.dimension,
-        fixed_points=shown,
-        retained=(spread(soon) / still, spread(last) / still),
-        drift=_fastest(reduced, later) / max(_range(later), 1e-300),
-        leaves=1 - len(last) / path.shape[1],
+        fixed_points=described,
+        retained=(spread(soon) / at_first, spread(last) / at_first),
+        start_correlation=start_correlation(path),
+        drift=fastest / max(range_later, 1e-300),
+        leaves=1 - len(last) / min(len(starts), STARTS),
         feedforward=feedforward(net),
-        random=random(net, values),
-        flow=flow(reduced, centres, stayed, centres[0] if len(centres) else starts.mean(0)),
-        **_fate(reduced, points, first, later, last),
+        random=looks_random(net, values),
+        flow=flow(reduced, centres, states, centres[0] if len(centres) else starts.mean(0)),
+        **outcomes(reduced, points, first, later, last),
     )
 
 
-class _Fate(TypedDict):
-    attractors: tuple[float, ...]
-    graded: bool
-    slow: int
-    grows: float
-    moving: float
-    chaotic: bool
-    lyapunov: float | None
-    period: float | None
+def outcomes(reduced: Latent, points: FixedPoints, first: Tensor, later: Tensor, last: Tensor) -> dict[str, Any]:
+    """Find out whether states end at attractors, at graded positions, or go on moving.
 
+    Parameters
+    ----------
+    reduced : Latent
+        The network in latent coordinates.
+    points : FixedPoints
+        Its fixed points.
+    first, later, last : Tensor (states, K)
+        The states after 0, 25 and 50 times 1 / leak without inputs.
 
-def _fate(reduced: Latent, points: FixedPoints, first: Tensor, later: Tensor, last: Tensor) -> _Fate:
-    """Of states (states, K) after 0, 25 and 50 own times."""
-    fate = _Fate(attractors=(), graded=False, slow=0, grows=0.0, moving=0.0, chaotic=False, lyapunov=None, period=None)
+    Returns
+    -------
+    dict
+        The fields attractors, graded, slow, grows, moving, chaotic, lyapunov and period of `Dynamics`.
+    """
+    found: dict[str, Any] = {"attractors": (), "graded": False, "slow": 0, "grows": 0.0, "moving": 0.0}
+    found |= {"chaotic": False, "lyapunov": None, "period": None}
     if not len(last):
-        return fate
+        return found
+
+    # States move if they are still fast at a distance from all fixed points.
     centres = torch.from_numpy(points.latent)
-    distance, nearest = _nearest(last, centres, points.spread)
-    speeds, before = (reduced.pull(states).norm(dim=1) for states in (last, later))
+    distance, nearest = nearest_of(last, centres, points.spread)
+    speeds, before = reduced.pull(last).norm(dim=1), reduced.pull(later).norm(dim=1)
     moving = (speeds > 2 / LASTING * distance) & (distance > 1e-3 * points.spread)
-    if moving.double().mean() >= 0.5 and speeds.square().mean() > 0.25 * before.square().mean():
-        watched = watch(reduced, last[moving][:WATCHED])
-        if watched.sustained > 1 / SUSTAINED:
-            fate["grows"] = float(moving.double().mean())
-        elif watched.sustained >= SUSTAINED:
-            fate["moving"], fate["lyapunov"] = float(moving.double().mean()), watched.lyapunov
-            fate["chaotic"], fate["period"] = watched.parting > CHAOS, watched.period
-    if len(points):
+    part_moving = float(moving.double().mean())
+    if part_moving >= 0.5 and speeds.square().mean() > 0.25 * before.square().mean():
+        lyapunov, parting, period_of_states, sustained = follow(reduced, last[moving][:WATCHED])
+        if sustained > 1 / SUSTAINED:
+            found["grows"] = part_moving
+        elif sustained >= SUSTAINED:
+            found |= {"moving": part_moving, "lyapunov": lyapunov, "period": period_of_states}
+            found["chaotic"] = parting > CHAOS
+
+    # States that have arrived at a stable fixed point.
+    if len(points.points):
         lasts = np.abs(np.log(np.abs(points.eigenvalues[0]) + 1e-300)) * SOON * reduced.own_time <= 1
-        fate["slow"] = int(lasts.sum())
-        arrived = distance <= ARRIVED * _nearest(centres, centres, points.spread, itself=False)[0][nearest]
+        found["slow"] = int(lasts.sum())
+        gap, _ = nearest_of(centres, centres, points.spread, itself=False)
+        arrived = distance <= ARRIVED * gap[nearest]
         stable = [k for k, point in enumerate(points.points) if point.stability == "attractor"]
-        fate["attractors"] = _parts(arrived & (nearest == k) for k in stable)
+        ends = [arrived & (nearest == k) for k in stable]
+        found["attractors"] = tuple(float(end.double().mean()) for end in ends if int(end.sum()) > 1)
+
+    # If states keep their spread, they are graded, or else each group of close states is an outcome.
     if spread(last) >= KEPT * spread(first):
-        alone = _nearest(last, last, math.inf, itself=False)[0] > SAME * _range(last)
-        outcome = distinct(reduced, last, CLOSE * _range(last))[1]
-        others = torch.cdist(last, last).masked_fill(outcome[:, None] == outcome, math.inf)
-        between = others.amin(1) <= 2 * CLOSE * _range(last)
-        fate["graded"] = bool(alone.double().mean() > 0.5 or between.double().mean() > 0.5)
-        if not fate["graded"]:
-            fate["attractors"] = _parts(outcome == k for k in outcome.unique().tolist())
-    return fate
+        size = float(torch.cdist(last, last).max())
+        alone = nearest_of(last, last, math.inf, itself=False)[0] > SAME * size
+        outcome = distinct(reduced, last, CLOSE * size)[1]
+        to_others = torch.cdist(last, last).masked_fill(outcome[:, None] == outcome, math.inf)
+        without_gap = to_others.amin(1) <= 2 * CLOSE * size
+        if alone.double().mean() > 0.5 or without_gap.double().mean() > 0.5:
+            # Very slow neurons hold their states by their leak alone for as long as they are followed here.
+            by_leak = (1 - 1 / reduced.own_time) ** marks(reduced)[-1]
+            found["graded"] = spread(last) >= max(REMEMBERED, by_leak ** (1 / LONGER)) * spread(first)
+        else:
+            ends = [outcome == k for k in outcome.unique().tolist()]
+            found["attractors"] = tuple(float(end.double().mean()) for end in ends if int(end.sum()) > 1)
+    return found
 
 
-def _parts(members: Iterable[Tensor]) -> tuple[float, ...]:
-    """What each has of the states, of those that have more than one."""
-    return tuple(float(each.double().mean()) for each in members if int(each.sum()) > 1)
+def fibonacci(last: int) -> list[int]:
+    """Return 1, 2, 3, 5, 8, ... up to `last`. Whatever the period of a rotation, one is far from its multiples."""
+    steps, following = [], 1
+    while following <= last:
+        steps.append(following)
+        following += steps[-2] if len(steps) > 1 else 1
+    return steps
 
 
-def watch(reduced: Latent, kappa: Tensor) -> Watched:
-    r"""Follow states (states, K), and two neighbours of each, $\delta \leftarrow F'(\kappa)\,\delta$ made orthonormal.
+def start_correlation(path: Tensor) -> float:
+    r"""Return $\min_t \mathrm{corr}(P\kappa_0, P\kappa_t)$, the least correlation of states with the first ones.
 
-    Over 200 own times, of which the first quarter is left out of the exponents.
+    P projects on the directions that are left at the end: the first principal components of the last states, as many as
+    hold 95 % of their variance. All times count, because a rotation may have come full circle at the last one.
+
+    Parameters
+    ----------
+    path : Tensor (times, states, K)
+        The states.
     """
-    steps = max(8, min(round(4 * LASTING * reduced.own_time), LONGEST))
-    generator = Generator().manual_seed(0)
-    size = len(kappa), reduced.dimension, min(2, reduced.dimension)
-    near = torch.linalg.qr(torch.randn(*size, generator=generator, dtype=torch.float64)).Q
-    shown = torch.randn(reduced.dimension, min(6, reduced.dimension), generator=generator, dtype=torch.float64)
-    grown, speeds, path = [], [], []
-    for _ in range(steps):
-        pull, moved = reduced.pull(kappa), reduced.along(reduced.slopes(kappa)[:, None], near.mT)
-        near, triangle = torch.linalg.qr((near.mT + reduced.leak * moved).mT)
-        grown.append(triangle[:, 0, 0].abs().clamp(min=1e-300).log())
-        kappa = kappa + reduced.leak * pull
-        speeds.append(pull.square().sum(1).mean())
-        path.append(kappa @ shown)
-    counted, (before, later) = torch.stack(grown[steps // 4 :]), torch.stack(speeds).tensor_split(2)
-    exponent = float(counted.mean())
-    sustained = float((later.mean() / before.mean()).sqrt())
-    return Watched(exponent, exponent * len(counted), period(torch.stack(path, 1)), sustained)
+    away = path - path.mean(1, keepdim=True)
+    if not spread(path[-1]):
+        return 0.0
+    _, sizes, directions = torch.linalg.svd(away[-1], full_matrices=False)
+    held = sizes.square().cumsum(0) / sizes.square().sum()
+    projected = away @ directions[: 1 + int((held < ALONG).sum())].T
+    products = (projected * projected[0]).sum((1, 2))
+    return float((products / (projected.norm(dim=(1, 2)) * projected[0].norm())).min())
 
 
-def period(paths: Tensor) -> float | None:
-    r"""Steps until paths (paths, time, k) return, the median; None where most do not, to a tenth of their variance.
+def nearest_of(states: Tensor, centres: Tensor, far: float, *, itself: bool = True) -> tuple[Tensor, Tensor]:
+    """Find the centre (centres, K) nearest to each state (states, K).
 
-    The first p at which $\langle|x_{t+p} - x_t|^2\rangle$ is least, made more precise by its multiples.
+    Parameters
+    ----------
+    far : float
+        The distance if there is no centre.
+    itself : bool
+        Whether state k may be nearest to centre k.
+
+    Returns
+    -------
+    tuple of Tensor (states,), (states,)
+        The distances and the indices of the centres.
     """
-    found = [each for each in map(_period, paths) if each is not None]
-    return float(np.median(found)) if 2 * len(found) > len(paths) else None
-
-
-def _period(path: Tensor) -> float | None:
-    lags = len(path) // 2
-    away = torch.stack([(path[p:] - path[: len(path) - p]).square().sum(1).mean() for p in range(lags + 1)])
-    least = (away[1:-1] <= away[:-2]) & (away[1:-1] <= away[2:])
-    least &= away[1:-1] < 2 * RETURN * (path - path.mean(0)).square().sum(1).mean()
-    if not bool(least.any()):
-        return None
-    best, turns = float(least.nonzero()[0, 0] + 1), 1
-    while round((turns + 1) * best) < lags - 1:
-        turns += 1
-        around = round(turns * best) + torch.arange(-1, 2)
-        middle = int(around[away[around].argmin()])
-        a, b, c = away[middle - 1 : middle + 2].tolist() if 0 < middle < lags else (1.0, 0.0, 1.0)
-        bend = a - 2 * b + c
-        best = (middle + (0.5 * (a - c) / bend if bend > 0 else 0.0)) / turns
-    return best
-
-
-def _range(states: Tensor) -> float:
-    return float(torch.cdist(states, states).max()) if len(states) else 0.0
-
-
-def _fastest(reduced: Latent, states: Tensor) -> float:
-    return float((reduced.leak * reduced.pull(states)).norm(dim=1).max()) if len(states) else 0.0
-
-
-def _nearest(states: Tensor, centres: Tensor, far: float, *, itself: bool = True) -> tuple[Tensor, Tensor]:
-    """Distance (states,) to the nearest of the centres (centres, K), and which; `far` where there is no other."""
     apart = torch.cat([torch.cdist(states, centres), states.new_full((len(states), 1), math.inf)], 1)
     if not itself:
         apart.fill_diagonal_(math.inf)
@@ -235,10 +285,74 @@ def _nearest(states: Tensor, centres: Tensor, far: float, *, itself: bool = True
     return torch.where(distance.isinf(), far, distance), nearest
 
 
+def follow(reduced: Latent, kappa: Tensor) -> tuple[float, float, float | None, float]:
+    r"""Follow states (states, K), and two neighbours of each, for 200 times 1 / leak.
+
+    Neighbours follow $\delta \leftarrow F'(\kappa)\,\delta$ and are made orthonormal at each step. The first quarter is
+    left out of the exponents.
+
+    Returns
+    -------
+    lyapunov : float
+        The largest Lyapunov exponent per step.
+    parting : float
+        The power of e by which neighbours part.
+    period : float or None
+        The period in steps.
+    sustained : float
+        The speed in the second half relative to that in the first half.
+    """
+    steps = max(8, min(round(4 * LASTING * reduced.own_time), LONGEST))
+    generator = Generator().manual_seed(0)
+    size = len(kappa), reduced.dimension, min(2, reduced.dimension)
+    neighbours = torch.linalg.qr(torch.randn(*size, generator=generator, dtype=torch.float64)).Q
+    # up to six random projections of the path are enough to recognise its period
+    shown = torch.randn(reduced.dimension, min(6, reduced.dimension), generator=generator, dtype=torch.float64)
+    growth, speeds, path = [], [], []
+    for _ in range(steps):
+        pull, moved = reduced.pull(kappa), reduced.along(reduced.slopes(kappa)[:, None], neighbours.mT)
+        neighbours, triangle = torch.linalg.qr((neighbours.mT + reduced.leak * moved).mT)
+        growth.append(triangle[:, 0, 0].abs().clamp(min=1e-300).log())
+        kappa = kappa + reduced.leak * pull
+        speeds.append(pull.square().sum(1).mean())
+        path.append(kappa @ shown)
+    counted, (before, later) = torch.stack(growth[steps // 4 :]), torch.stack(speeds).tensor_split(2)
+    exponent = float(counted.mean())
+    sustained = float((later.mean() / before.mean()).sqrt())
+    return exponent, exponent * len(counted), period(torch.stack(path, 1)), sustained
+
+
+def period(paths: Tensor) -> float | None:
+    r"""Return the median period of paths (paths, time, k) in steps, or None if most do not return.
+
+    A path returns if it comes back to a tenth of its variance. Its period is the first lag p at which
+    $\langle|x_{t+p} - x_t|^2\rangle$ has a minimum. Multiples of p make it more precise.
+    """
+    found = []
+    for path in paths:
+        lags = len(path) // 2
+        away = torch.stack([(path[p:] - path[: len(path) - p]).square().sum(1).mean() for p in range(lags + 1)])
+        minimum = (away[1:-1] <= away[:-2]) & (away[1:-1] <= away[2:])
+        minimum &= away[1:-1] < 2 * RETURN * (path - path.mean(0)).square().sum(1).mean()
+        if not bool(minimum.any()):
+            continue
+        best, turns = float(minimum.nonzero()[0, 0] + 1), 1
+        while round((turns + 1) * best) < lags - 1:
+            turns += 1
+            around = round(turns * best) + torch.arange(-1, 2)
+            middle = int(around[away[around].argmin()])
+            # the minimum of a parabola through three lags
+            a, b, c = away[middle - 1 : middle + 2].tolist() if 0 < middle < lags else (1.0, 0.0, 1.0)
+            bend = a - 2 * b + c
+            best = (middle + (0.5 * (a - c) / bend if bend > 0 else 0.0)) / turns
+        found.append(best)
+    return float(np.median(found)) if 2 * len(found) > len(paths) else None
+
+
 def feedforward(net: VanillaRNN) -> bool:
-    """Whether no neuron acts on itself, not even through others."""
+    """Return whether W has no loops: no neuron acts on itself, not even through others."""
     factors = net.recurrent.factors()
-    if net.neurons > LARGEST or (factors and bool((factors[0] * factors[1]).sum(1).any())):  # W's diagonal
+    if net.neurons > LARGEST or (factors and bool((factors[0] * factors[1]).sum(1).any())):  # the diagonal of W
         return False
     linked = net.recurrent.matrix().detach() != 0
     if bool(linked.all()) or bool(linked.diagonal().any()):
@@ -246,11 +360,18 @@ def feedforward(net: VanillaRNN) -> bool:
     return connected_components(linked.numpy(), connection="strong", return_labels=False) == net.neurons
 
 
-def random(net: VanillaRNN, values: Tensor | None = None) -> bool:
-    r"""Whether W's singular values follow the quarter-circle law of independent weights of one variance $\sigma^2$.
+def looks_random(net: VanillaRNN, values: Tensor | None = None) -> bool:
+    r"""Return whether the singular values of W are those of independent weights of one variance $\sigma^2$.
 
-    $F(s) = (x\sqrt{4-x^2}/2 + 2\arcsin(x/2))/\pi$ with $x = s/(\sigma\sqrt n)$, to within 0.05 or 2 / n, and
-    none above it.
+    They follow the quarter-circle law $F(s) = (x\sqrt{4-x^2}/2 + 2\arcsin(x/2))/\pi$ with $x = s/(\sigma\sqrt n)$, to
+    within 0.05 or 2 / n, and none is above it.
+
+    Parameters
+    ----------
+    net : VanillaRNN
+        The network.
+    values : Tensor (neurons,), optional
+        The singular values, if they are known already.
     """
     if not 20 <= net.neurons <= LARGEST or net.recurrent.factors() is not None:
         return False
@@ -258,5 +379,5 @@ def random(net: VanillaRNN, values: Tensor | None = None) -> bool:
     values = values.double().sort().values
     x = values / values.square().mean().sqrt().clamp(min=1e-300)
     law = (x * (4 - x.square()).clamp(min=0).sqrt() / 2 + 2 * (x / 2).clamp(max=1).arcsin()) / math.pi
-    even = (torch.arange(net.neurons) + 0.5) / net.neurons
-    return bool((law - even).abs().max() < max(0.05, 2 / net.neurons)) and float(x[-1]) < 2.3
+    uniform = (torch.arange(net.neurons) + 0.5) / net.neurons
+    return bool((law - uniform).abs().max() < max(0.05, 2 / net.neurons)) and float(x[-1]) < 2.3

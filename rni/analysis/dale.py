@@ -1,7 +1,7 @@
-r"""Dale's law (section 5): the singular mode that carries the signs, and what sign constraints rule out.
+r"""Dale's law (section 5 of the paper): the singular mode that carries the signs, and what sign constraints rule out.
 
-Functions on arrays: left and right singular vectors (neurons, k), singular values (k,), decoders (neurons, channels),
-and signs (neurons,), +1 where a neuron excites and -1 where it inhibits.
+The functions take arrays: left and right singular vectors (neurons, k), singular values (k,), decoders (neurons,
+channels), and signs (neurons,), +1 where a neuron excites and -1 where it inhibits.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,21 @@ from rni.core.errors import InputError
 
 
 class DaleMode(NamedTuple):
-    r"""Mode k whose $l_k r_k^\dagger$ has the columns' signs.
+    r"""The singular mode k of which $l_k r_k^\dagger$ has the signs of the columns.
 
-    `one_sign`: fraction of the components of $l_k$ that are positive, with $l_k$ so turned that most are.
-    `agreement`: fraction of the components of $r_k$, turned along, that have the sign of their neuron.
-    `overlaps` (modes, channels): $|l_j \cdot d_c|$ for all modes given.
+    Attributes
+    ----------
+    k : int
+        The index of the mode.
+    one_sign : float
+        The fraction of the components of $l_k$ that are positive, with the sign of $l_k$ for which most are.
+    agreement : float
+        The fraction of the components of $r_k$, with the same sign, that have the sign of their neuron.
+    overlaps : Tensor (modes, channels)
+        $|l_j \cdot d_c|$ for all modes.
 
+    Examples
+    --------
     >>> signs = torch.tensor([1.0, 1.0, -1.0])
     >>> w = torch.ones(3, 3) * signs
     >>> left, values, right = rni.weights.svd(rni.weights.Dale(w, signs))
@@ -35,8 +44,19 @@ class DaleMode(NamedTuple):
 
 
 def dale_mode(left: Tensor, right: Tensor, decoders: Tensor, signs: Tensor) -> DaleMode:
-    r"""The mode that agrees best with $\mathrm{sign}\,(l_k r_k^\dagger)_{ij} = s_j$, among those given.
+    r"""Find the mode that agrees best with $\mathrm{sign}\,(l_k r_k^\dagger)_{ij} = s_j$.
 
+    Parameters
+    ----------
+    left, right : Tensor (neurons, modes)
+        Singular vectors of W.
+    decoders : Tensor (neurons, channels)
+        The decoders $d_c$.
+    signs : Tensor (neurons,)
+        The signs $s_j$ of the neurons.
+
+    Examples
+    --------
     >>> signs = rni.weights.dale_signs(100, 0.25, torch.Generator().manual_seed(0))
     >>> w = rni.weights.random_matrix(100, 0.9, torch.Generator().manual_seed(0), signs)
     >>> left, values, right = rni.weights.svd(rni.weights.Dale(w, signs))
@@ -47,7 +67,8 @@ def dale_mode(left: Tensor, right: Tensor, decoders: Tensor, signs: Tensor) -> D
     neurons = len(signs)
     for name, array in (("left", left), ("right", right), ("decoders", decoders)):
         if array.ndim != 2 or len(array) != neurons:
-            raise InputError(f"{name}: shape {tuple(array.shape)}; allowed: ({neurons}, ...), a row for each sign")
+            shape, allowed = tuple(array.shape), f"({neurons}, ...), a row for each sign"
+            raise InputError(name, shape, allowed, problem=f"shape {shape}")
     turned = torch.where((left > 0).sum(0) * 2 >= neurons, 1.0, -1.0).to(left)
     one_sign = (left * turned > 0).double().mean(0)
     agreement = (right * turned * signs[:, None].to(right) > 0).double().mean(0)
@@ -56,14 +77,23 @@ def dale_mode(left: Tensor, right: Tensor, decoders: Tensor, signs: Tensor) -> D
 
 
 def rectified_spectrum(channels: int, count: int) -> Tensor:
-    r"""Leading singular values, relative to the first, of a Gaussian matrix of rank D that is cut to Dale's signs.
+    r"""Return the leading singular values, relative to the first, of a Gaussian matrix of rank D with Dale's signs.
 
     With $A_{ij} = a_i \cdot b_j$, Gaussian in D dimensions, the projection keeps $W_{ij} = s_j \lfloor s_j A_{ij}
     \rfloor_+ = \frac12 (A_{ij} + s_j |A_{ij}|)$. Its singular functions are $|a|$ times spherical harmonics of the
     direction of a: one of degree 0, which is the sign mode, with $\sigma_0 \propto \frac{1}{D-1}$; D of degree 1, the
-    half that is left of A, $\frac12 B(\frac32, \frac{D-1}2)$; then $\frac{D(D+1)}2 - 1$ of degree 2,
-    $\frac{1}{D-1}\frac{1}{D+1}$. Those of higher degree are left out, as zeros.
+    half of A that remains, $\frac12 B(\frac32, \frac{D-1}2)$; then $\frac{D(D+1)}2 - 1$ of degree 2,
+    $\frac{1}{D-1}\frac{1}{D+1}$. Values of higher degree are returned as zeros.
 
+    Parameters
+    ----------
+    channels : int
+        The rank D.
+    count : int
+        The number of singular values to return.
+
+    Examples
+    --------
     >>> rni.analysis.rectified_spectrum(channels=2, count=5).round(decimals=3).tolist()
     [1.0, 0.785, 0.785, 0.333, 0.333]
     """
@@ -73,8 +103,10 @@ def rectified_spectrum(channels: int, count: int) -> Tensor:
 
 
 def breaks_dale(weights: Tensor, signs: Tensor) -> int:
-    """How many weights of W (neurons, neurons) have the opposite sign of their column: 0 under Dale's law, exactly.
+    """Return how many weights of W (neurons, neurons) do not have the sign of their column. Under Dale's law this is 0.
 
+    Examples
+    --------
     >>> rni.analysis.breaks_dale(torch.tensor([[1.0, -1.0], [-1.0, 0.0]]), torch.tensor([1.0, -1.0]))
     1
     """
@@ -82,11 +114,19 @@ def breaks_dale(weights: Tensor, signs: Tensor) -> int:
 
 
 def obstacle(signs: Tensor) -> str | None:
-    r"""Why neurons of these signs with an activation $f \ge 0$ can't integrate, or None where nothing forbids it.
+    r"""Return why neurons of these signs with an activation $f \ge 0$ cannot integrate, or None if nothing forbids it.
 
-    Currents linear in the integrals need $W f(WEz) = WE\,\Gamma z$ for z and for -z. With one sign in all columns the
-    left side has that sign always, the right side turns with z: only WE = 0 satisfies both.
+    Currents that are linear in the integrals need $W f(WEz) = WE\,\Gamma z$ for z and for -z. If all columns have one
+    sign, the left side always has this sign, and the sign of the right side changes with that of z. Only WE = 0
+    satisfies both.
 
+    Parameters
+    ----------
+    signs : Tensor (neurons,)
+        1 for neurons that excite and -1 for neurons that inhibit.
+
+    Examples
+    --------
     >>> rni.analysis.obstacle(torch.tensor([1.0, -1.0])) is None
     True
     >>> rni.analysis.obstacle(torch.ones(2))[:21]

@@ -1,8 +1,8 @@
-"""What a network's process noise does: to its outputs, to the decays that they have, to what it holds."""
+"""The effect of a network's process noise on its outputs, on their effective decays and on what it remembers."""
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,17 +11,29 @@ from rni.analysis.verdict import Kind, percent
 from rni.core.described import Described, numbers
 from rni.networks.vanilla import VanillaRNN
 
-TRIALS = 64  # at least, over which what noise adds is averaged
+TRIALS = 64  # smallest number of trials over which the effect of noise is averaged
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Noisy(Described):
-    """The network as it is, with `noise`, beside all that is measured without.
+    """A network with its process noise.
 
-    errors: relative, by kind of input, duration and channel, on the same sequences. decays: the effective ones, from
-    the noisy outputs (or currents, where the readout is fitted, to noisy activity). deviations: by how much noise moves
-    the outputs in `steps` without inputs, root mean square, (channels,); parts: of the outputs' spread under inputs.
+    Attributes
+    ----------
+    noise : float
+        The standard deviation of the noise on each state and step.
+    errors : dict
+        Relative errors by kind of test, duration and channel, on the same sequences as without noise.
+    decays : tuple of float
+        The effective decays of the noisy outputs; or of the currents, if the readout was fitted to noisy activity.
+    steps : int
+        A number of steps without inputs.
+    deviations, parts : tuple of float (channels,)
+        The root mean square by which noise moves the outputs in these steps, and the same relative to the spread of the
+        outputs under inputs.
 
+    Examples
+    --------
     >>> net = rni.design(rni.Integration(0.95), neurons=40).network
     >>> found = rni.analyze(net, noise=0.01).noisy
     >>> round(found.decays[0], 2), found.steps, found.errors["bursts"][200][0] > 1e-3
@@ -37,7 +49,7 @@ class Noisy(Described):
 
     @property
     def error(self) -> float:
-        """The largest; not a number where no channel has one."""
+        """The largest relative error, or NaN if no channel has one."""
         return _largest(error for errors in self.errors.values() for each in errors.values() for error in each)
 
     def lines(self) -> Iterator[str]:
@@ -51,7 +63,7 @@ class Noisy(Described):
         yield f"  moves its outputs in {self.steps} steps without inputs by: {moved}"
 
     def clause(self, kind: Kind) -> str:
-        """What a verdict says of it."""
+        """Return the clause of a verdict's evidence about the noise."""
         part = percent(float(f"{_largest(self.parts):.2g}"))
         error = f", relative error {percent(self.error)} with it" if kind == "integrates" else ""
         return f"noise of {self.noise:.4g} moves its outputs by {part} of their spread in {self.steps} steps{error}"
@@ -59,8 +71,20 @@ class Noisy(Described):
 
 @torch.no_grad()
 def noisy(net: VanillaRNN, inputs: Tensor, errors: dict[str, dict[int, tuple[float, ...]]], decays: Tensor) -> Noisy:
-    r"""$\langle(\tilde y_t - y_t)^2\rangle^{1/2}$, with and without noise, t steps after inputs (batch, t, channels)"""
-    quiet, steps = replace(net, noise=0.0), inputs.shape[1]
+    r"""Compare a network with and without its process noise, after inputs end.
+
+    Noise moves an output by $\langle(\tilde y_t - y_t)^2\rangle^{1/2}$ in t steps without inputs.
+
+    Parameters
+    ----------
+    net : VanillaRNN
+        The network with its noise and its readout.
+    inputs : Tensor (trials, t, channels)
+        The inputs before.
+    errors, decays
+        Measurements of the noisy network, for the result.
+    """
+    quiet, steps = net.replace(noise=0.0), inputs.shape[1]
     ended = quiet.end(inputs)
     ended = ended.repeat(-(-TRIALS // len(ended)), 1)
     silence = inputs.new_zeros(len(ended), steps, net.channels)
@@ -77,4 +101,5 @@ def noisy(net: VanillaRNN, inputs: Tensor, errors: dict[str, dict[int, tuple[flo
 
 
 def _largest(values: Iterable[float]) -> float:
+    """Return the largest value that is not NaN."""
     return max((value for value in values if not math.isnan(value)), default=math.nan)

@@ -1,4 +1,4 @@
-"""What a network's integrals are worth when it is not quite itself: noisy weights, lost neurons, noisy states."""
+"""Robustness of a network to disturbances: noisy weights, lost neurons and noisy states."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,18 +14,30 @@ from rni.networks.network import Network
 from rni.tasks.inputs import bursts
 from rni.tasks.integration import Integration
 
-LARGEST = 20_000  # noise on W fills n x n weights
+LARGEST = 20_000  # largest number of neurons, because noise on W is a full matrix
 LEVELS = (0.01, 0.03, 0.1)
 DURATION = 400
 
 
 @dataclass(frozen=True, repr=False)
 class Robustness(Described):
-    """Relative errors, the largest over channels and the mean over draws, by level of each disturbance.
+    """Relative errors of a disturbed network: the largest over channels, and the mean over draws.
 
-    weights: Gaussian noise on every weight, of that fraction of W's root mean square; neurons: that fraction of them
-    silenced; state: Gaussian noise on every activity at every step, of that fraction of their root mean square.
+    Attributes
+    ----------
+    undisturbed : float
+        The error of the network itself.
+    weights : dict
+        The errors with Gaussian noise on every weight, by its size relative to the root mean square of W.
+    neurons : dict
+        The errors without some neurons, by the part of the neurons that is silenced.
+    state : dict
+        The errors with Gaussian noise on every activity at every step, by its size relative to their root mean square.
+    duration : int
+        The number of steps.
 
+    Examples
+    --------
     >>> found = rni.analysis.Robustness(0.0, weights={0.1: 0.3}, neurons={0.1: 0.5}, state={0.1: 0.1})
     >>> print(found)
     relative error over 400 steps, undisturbed: 0.0e+00
@@ -59,19 +71,38 @@ def robustness(
     draws: int = 4,
     seed: int = 0,
 ) -> Robustness:
-    """Simulate the disturbed network on test inputs, the same for every network with as many channels and same seed.
+    """Measure the errors of a network under disturbances.
 
+    The test inputs are the same for all networks with this number of channels and this seed.
+
+    Parameters
+    ----------
+    net : Network
+        The network.
+    levels : tuple of float
+        The sizes of the disturbances, as fractions.
+    inputs : callable
+        The function that draws test inputs.
+    duration, trajectories : int
+        The number of steps and of sequences.
+    draws : int
+        The number of random disturbances of each kind and level.
+    seed : int
+        The seed of inputs and disturbances.
+
+    Examples
+    --------
     >>> net = rni.design(rni.Integration(0.9), neurons=60).network
     >>> found = rni.analysis.robustness(net, levels=(0.01, 0.1), duration=100, trajectories=2, draws=2)
     >>> found.undisturbed < 1e-9 < found.weights[0.01] < found.weights[0.1]
     True
     """
     if net.neurons > LARGEST:
-        raise InputError(f"neurons: {net.neurons}; allowed: up to {LARGEST}, because noise on W is a full matrix")
+        raise InputError("neurons", net.neurons, f"up to {LARGEST}, because noise on W is a full matrix")
     needed = 4 * net.encoders.element_size() * net.neurons**2
     memory.require(needed, f"neurons: {net.neurons}", "a smaller network, because noise on W is a full matrix")
     if not all(0 <= level < 1 for level in levels):
-        raise InputError(f"levels: {levels}; allowed: fractions from 0 to below 1")
+        raise InputError("levels", levels, "fractions from 0 to below 1")
     x = inputs(trajectories, duration, net.channels, _stream(seed, 0)).to(net.encoders)
 
     def mean_error(disturbed: Callable[[Generator], Tensor]) -> float:
@@ -88,20 +119,20 @@ def robustness(
 
 @torch.no_grad()
 def noisy_weights(net: Network, level: float, generator: Generator) -> Network:
-    r"""The network with $W_{ij} + \epsilon\,\sqrt{\langle W^2\rangle}\,\xi_{ij}$."""
+    r"""Return the network with $W_{ij} + \epsilon\,\sqrt{\langle W^2\rangle}\,\xi_{ij}$."""
     w = net.recurrent.matrix()
     noise = torch.randn(w.shape, generator=generator, dtype=w.dtype).to(w)
     return net.changed(w + level * w.square().mean().sqrt() * noise)
 
 
 def lesioned(net: Network, fraction: float, generator: Generator) -> Network:
-    """The network with that fraction of its neurons, drawn without order, silenced."""
+    """Return the network with a fraction of its neurons, drawn at random, silenced."""
     return net.silenced(torch.randperm(net.neurons, generator=generator)[: round(fraction * net.neurons)])
 
 
 @torch.no_grad()
 def noisy_outputs(net: Network, inputs: Tensor, level: float, generator: Generator) -> Tensor:
-    r"""Outputs with $h_t + \epsilon\,\sqrt{\langle h_t^2\rangle}\,\xi_t$ in place of $h_t$, read out and fed back."""
+    r"""Return outputs with $h_t + \epsilon\,\sqrt{\langle h_t^2\rangle}\,\xi_t$ instead of $h_t$, fed back."""
     h, outputs = None, []
     for x in inputs.split(1, dim=1):
         _, h = next(net.steps(x, h))

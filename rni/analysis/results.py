@@ -1,11 +1,10 @@
-"""What an analysis found, and how it says so."""
+"""The result of an analysis of a network, with its text, its JSON and its figure."""
 
 import base64
 import html
 import io
 import json
 import math
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rni.analysis.behaviour import Dynamics
-from rni.analysis.noisy import Noisy
 from rni.analysis.verdict import GOOD, Verdict, percent
 from rni.core.atomic import write_atomically
 from rni.core.described import Described, numbers
@@ -23,68 +20,102 @@ from rni.core.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rni.analysis.behaviour import Dynamics
+    from rni.analysis.noisy import Noisy
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _Result(Described):
+class Result(Described):
+    """What the analyses of networks and of recordings have in common.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        What the network or the recording does.
+    populations : dict or None
+        The parts of the neurons in each population, for one channel and activity that is never negative.
+    mixing : float or None
+        For several channels, from 0 (each neuron codes one channel) to 1 (all channels alike).
+    notes : tuple of str
+        What was assumed or left out.
+    """
+
     verdict: Verdict
     populations: dict[str, float] | None
     mixing: float | None
     notes: tuple[str, ...]
 
-    def lines(self) -> Iterator[str]:
-        yield str(self.verdict)
-        yield from self.numbers()
+    def coding_lines(self) -> Iterator[str]:
         if self.populations is not None:
             yield "populations: " + "  ".join(f"{name} {100 * part:.1f} %" for name, part in self.populations.items())
         if self.mixing is not None and math.isfinite(self.mixing):
             yield f"mixed selectivity: {self.mixing:.3g} (0: each neuron codes one channel, 1: all channels alike)"
         yield from (f"note: {note}" for note in self.notes)
 
-    @abstractmethod
-    def numbers(self) -> Iterator[str]:
-        """What was measured."""
-
     def to_json(self) -> str:
-        """All but the arrays; what is not finite is null."""
+        """Return everything but the arrays as JSON. Numbers that are not finite are null."""
         return json.dumps(_plain(asdict(self)), indent=2)
 
     def save(self, path: str | Path) -> None:
-        """As a page with figures, PAGE.html, or as numbers, NUMBERS.json."""
+        """Write the JSON to a file NUMBERS.json. `rni.pages.write_page` writes a page with figures."""
         path = Path(path)
-        if path.suffix == ".json":
-            write_atomically(path, f"{self.to_json()}\n".encode())
-        elif path.suffix == ".html" and isinstance(self, Analysis | RecordingAnalysis):
-            from rni.pages.analysis import write_page
-
-            write_page(self, path, path.stem)
-        else:
-            raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .html or .json")
+        if path.suffix != ".json":
+            raise InputError("path", str(path), "a name that ends in .json")
+        write_atomically(path, f"{self.to_json()}\n".encode())
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Analysis(_Result):
-    """The verdict; relative errors by kind of input and duration, for each channel; singular values; the ratio r.
+class Analysis(Result):
+    r"""The result of an analysis of a network. `print` shows it as text.
 
-    - ratio: r, the currents outside over those inside the best D-dimensional subspace, on bursts of 200 steps as in
-      Table 1. dimension: that D. null_ratio: r by chance.
-    - decays, scales: of the task, or the fitted ones where no task is known.
-    - readout: "given" with the network, or "fitted" by least squares to the integrals.
-    - fitted_decays, fitted_scales: of the integrals that are closest to the outputs; or to the currents, which have no
-      scale, where the readout is fitted. times: the time constants of these decays, in steps, or in the unit of dt.
-    - errors: not a number where no task is known and no integral found.
-    - durations: the longest sequences with an error up to 10 % on every kind of input, of those up to `tested` steps.
-      limits: the kind that ends each.
-    - offset: the outputs at rest, which are taken away from them before (None where the readout is fitted).
-    - outliers: singular values before the largest gap.
-    - components, participation: principal components of the currents for 99 % of the variance, and their effective
-      number. principal_ratio: r for the first D of them, about the mean.
-    - linearity: part of the currents' variance that is linear in the integrals.
-    - populations (one channel, activity that is never negative): parts of the neurons.
-    - mixing (several channels): 0 is pure, 1 is even selectivity.
-    - dynamics: without inputs. form, leak, noise, dt: of the network's step.
-    - noisy: the network with its noise, where it has any; all else is measured without.
-    - data: the arrays behind the figures.
+    Attributes
+    ----------
+    verdict : Verdict
+        What the network does.
+    neurons, activation, form, leak, noise, dt
+        The number of neurons, and the parameters of a step.
+    decays, scales : tuple of float
+        Those of the task, or the fitted ones if no task is known.
+    errors : dict
+        Relative errors by kind of test, duration and channel. They are NaN if no task is known and no integral was
+        found.
+    durations, limits, tested
+        For each channel, the longest sequences with an error of at most 10 % on every kind of test, and the kind that
+        limits them, on sequences of up to `tested` steps.
+    readout : str
+        "given" with the network, or "fitted" to the integrals by least squares.
+    fitted_decays, fitted_scales : tuple of float
+        Those of the integrals that are closest to the outputs; or to the currents, which have no scale, if the readout
+        was fitted.
+    times : tuple of float
+        The time constants of these decays, in steps, or in the unit of dt.
+    offset : tuple of float or None
+        The outputs at rest, which are taken away before outputs are judged. None if the readout was fitted.
+    singular_values, outliers
+        Singular values of W, the largest first, and how many of them are before the largest gap.
+    ratio, dimension, null_ratio
+        r, the currents outside over those inside the best subspace of this dimension, on bursts of 200 steps as in
+        Table 1 of the paper; and r of currents that have no preferred direction.
+    components, participation, principal_ratio
+        The principal components of the currents that hold 99 % of the variance, their effective number, and r for the
+        first D of them, about the mean.
+    linearity : float
+        The part of the currents' variance that is linear in the integrals.
+    populations : dict or None
+        For one channel and activity that is never negative, the parts of the neurons in each population.
+    mixing : float or None
+        For several channels, from 0 (each neuron codes one channel) to 1 (all channels alike).
+    dynamics : Dynamics
+        Fixed points, and what happens without inputs.
+    noisy : Noisy or None
+        The network with its process noise, if it has any. Everything else is measured without noise.
+    notes : tuple of str
+        What was assumed or left out.
+    data : dict of array
+        The arrays behind the figures.
 
+    Examples
+    --------
     >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=40).network
     >>> found = rni.analyze(net, inputs=rni.inputs.white_noise(16, 100, 2, torch.Generator().manual_seed(0)))
     >>> found.outliers, found.readout, round(found.fitted_decays[0], 3), found.linearity > 0.999
@@ -119,23 +150,24 @@ class Analysis(_Result):
     participation: float
     principal_ratio: float
     linearity: float
-    dynamics: Dynamics
-    noisy: Noisy | None
+    dynamics: "Dynamics"
+    noisy: "Noisy | None"
     data: dict[str, np.ndarray] = field(repr=False, compare=False)
 
     @property
     def unit(self) -> str:
-        """Of `times`."""
+        """The unit of `times`."""
         return "in steps" if self.dt is None else f"where a step is {self.dt:.4g}"
 
     @property
     def step(self) -> str:
-        """The network's activation, and form, leak and noise where it has them."""
+        """A text for the activation, and for the form, the leak and the noise if there are any."""
         leaks = (min(self.leak), max(self.leak)) if isinstance(self.leak, tuple) else (self.leak,)
         leak = "" if leaks == (1.0,) else f", {self.form} form, leak {' to '.join(f'{each:.4g}' for each in leaks)}"
         return f"{self.activation}{leak}{f', noise {self.noise:.4g}' if self.noise else ''}"
 
-    def numbers(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
+        yield str(self.verdict)
         yield f"{self.neurons} neurons, {self.step}, decays {numbers(self.decays)}"
         good = f"(good: below {percent(GOOD)})"
         for kind, errors in self.errors.items():
@@ -166,12 +198,14 @@ class Analysis(_Result):
         yield from self.dynamics.lines()
         if self.noisy is not None:
             yield from self.noisy.lines()
+        yield from self.coding_lines()
 
     def plot(self) -> "Figure":
-        """Outputs against integrals on a test sequence, and singular values, as a matplotlib figure."""
+        """Draw the outputs and the integrals on a test sequence, and the singular values."""
+        # matplotlib takes long to import, and the text and the JSON do not need it
         from matplotlib.figure import Figure
 
-        from rni import plot
+        from rni.plots import plot
 
         figure = Figure(figsize=(9, 3), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[2, 1])
@@ -180,7 +214,7 @@ class Analysis(_Result):
         return figure
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the lines, and `plot()` below them."""
+        """Return what a notebook shows: the text, and `plot()` below it."""
         from rni.plots.style import described
 
         figure, buffer = self.plot(), io.BytesIO()
@@ -189,52 +223,8 @@ class Analysis(_Result):
         return f'{super()._repr_html_()}<img src="data:image/png;base64,{image}" alt="{seen}">'
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class RecordingAnalysis(_Result):
-    """What recorded activity says without weights: the verdict, effective decays, dimension, selectivity.
-
-    decays: of the integrals that explain most of the activity's variance beside the present input. shares: what each
-    integral adds to the explained variance; chance: the most that one adds when the inputs are those of other trials
-    (of another time, for one trial). explained: integrals and present inputs together, adjusted for the number of
-    coefficients. errors: relative errors of the
-    integrals as read out linearly, fitted on one half of the trials (of the time, for one trial), tested on the other.
-    components, participation, linearity, populations, mixing, data: as in `Analysis`, of activity.
-
-    >>> net = rni.design(rni.Integration(0.95), neurons=20).network
-    >>> x = rni.inputs.white_noise(30, 50, 1, torch.Generator().manual_seed(0)).double()
-    >>> found = rni.analyze({"activity": net(x)[0].detach(), "inputs": x})
-    >>> round(found.decays[0], 3), found.chance < 0.1 < found.shares[0]
-    (0.95, True)
-    """
-
-    neurons: int
-    channels: int
-    trials: int
-    duration: int
-    decays: tuple[float, ...]
-    shares: tuple[float, ...]
-    chance: float
-    explained: float
-    errors: tuple[float, ...]
-    components: int
-    participation: float
-    linearity: float
-    data: dict[str, np.ndarray] = field(repr=False, compare=False)
-
-    def numbers(self) -> Iterator[str]:
-        size = f"{self.trials} trials of {self.duration} steps, {self.channels} input channels"
-        yield f"recording of {self.neurons} neurons, {size}"
-        yield f"effective decays: {numbers(self.decays)}"
-        shares = "  ".join(map(percent, self.shares))
-        yield f"variance that each integral adds: {shares} (by chance {percent(self.chance)})"
-        yield f"variance explained by integrals and present inputs: {percent(self.explained)}"
-        errors = f"{'  '.join(map(percent, self.errors))} (good: below {percent(GOOD)}; by chance 100 %)"
-        yield f"relative error of the integrals, read out of held-out activity: {errors}"
-        effective = f"(effective number {self.participation:.3g})"
-        yield f"principal components of the activity: {self.components} for 99 % {effective}"
-
-
 def _plain(value: Any) -> Any:
+    """Convert a value to plain data for JSON, without arrays."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items() if key != "data" and not isinstance(each, np.ndarray)}
     if isinstance(value, list | tuple):

@@ -23,7 +23,7 @@ from rni.core.tensors import read_tensors, real, require_file
 from rni.files.formats import SUPPORTED, Found, recognise
 from rni.files.layers import TIMES
 from rni.files.loading import Loaded, load_tensors
-from rni.files.native import load
+from rni.files.native import network_file
 from rni.files.recording import Recording
 from rni.networks.network import Network
 from rni.networks.vanilla import Form, Read, VanillaRNN
@@ -114,7 +114,7 @@ def read(path: str | Path, activation: str | None = None, **reading: Unpack[Read
     if loaded is None:
         tensors, header = read_tensors(path)
         if "format" in header or "encoders" in tensors:
-            return interpret(load(path), activation, **reading)
+            return interpret(network_file(path, tensors, header).network, activation, **reading)
         loaded = Loaded(tensors)
     try:
         net = interpret(loaded.tensors, activation, **reading)
@@ -251,6 +251,8 @@ def _leak(found: str, leak: Any, dt: Any, tau: Any) -> tuple[float | Tensor, flo
 
 def _timed(net: VanillaRNN, given: Mapping[str, Any]) -> VanillaRNN:
     """A network that has its leak, with what is given of time and noise."""
+    if not given.keys() & {"dt", "tau", "noise"}:
+        return net
     _, dt = _leak("", net.leak, given.get("dt", net.dt), given.get("tau"))
     return replace(net, dt=dt, noise=given.get("noise", net.noise))
 

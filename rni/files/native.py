@@ -107,7 +107,13 @@ def read(path: str | Path, allow: Collection[str] = ()) -> NetworkFile:
     path = path_of(path)
     if isinstance(allow, str):
         raise InputError(f"allow: {allow!r}; allowed: a list of places of activations, ['MODULE:NAME']")
-    tensors, header = read_tensors(path)
+    return network_file(path, *read_tensors(path), allow)
+
+
+def network_file(
+    path: Path, tensors: dict[str, Tensor], header: dict[str, Any], allow: Collection[str] = ()
+) -> NetworkFile:
+    """Build everything in a network file from its tensors and its header; `path` is for error messages."""
     if header.get("format") not in READABLE:
         raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
     try:

@@ -14,7 +14,7 @@ import copy
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Generator, Tensor
@@ -122,6 +122,13 @@ class VanillaRNN:
     def double(self) -> "VanillaRNN":
         """The same network in float64."""
         return replace(self, recurrent=copy.deepcopy(self.recurrent).double())
+
+    def replace(self, **fields: Any) -> "VanillaRNN":
+        """Return a copy with other values of some fields, for values that were checked before."""
+        net = copy.copy(self)
+        for name, value in fields.items():
+            object.__setattr__(net, name, value.to(self.input_weights) if isinstance(value, Tensor) else value)
+        return net
 
     @property
     def neurons(self) -> int:

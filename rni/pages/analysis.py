@@ -1,4 +1,4 @@
-"""The results of an analysis as one page that opens from disk, with figures."""
+"""The page of an analysis, with figures."""
 
 import base64
 import io
@@ -12,39 +12,50 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from rni import __version__, plot
+from rni import __version__
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.noisy import Noisy
-from rni.analysis.results import Analysis, RecordingAnalysis
+from rni.analysis.recorded import RecordingAnalysis
+from rni.analysis.results import Analysis
 from rni.analysis.stationary import Point
 from rni.analysis.verdict import GOOD, TOLERANCE, percent
 from rni.core.atomic import write_atomically
+from rni.core.errors import InputError, path_of
 from rni.pages.template import number, template
+from rni.plots import plot
 from rni.plots.style import CHANNELS, TARGET, described, legend, panels
 
-POINTS = 3000  # at most, in a scatter plot
-TINY = 1e-300  # so that nothing is divided by 0
-SPECTRUM = 40  # singular values and components shown
-LARGEST = 1e9  # relative error shown
-SHOWN = 3  # fixed points whose eigenvalues are drawn
-LISTED, SLOWEST = 8, 2  # fixed points, and modes of each
-MARKERS = {  # size, edge, face
+POINTS = 3000  # largest number of points in a scatter plot
+TINY = 1e-300  # avoids a division by 0
+SPECTRUM = 40  # singular values and components that are shown
+LARGEST = 1e9  # largest relative error that is shown
+SHOWN = 3  # fixed points of which the eigenvalues are drawn
+LISTED, SLOWEST = 8, 2  # fixed points in the table, and modes of each
+MARKERS = {  # size, colour of the edge, colour of the face
     "attractor": (7, "black", "black"),
     "saddle": (7, "black", "#FFFFFF"),
     "repeller": (7, "black", "#FFFFFF"),
     "marginal point": (4, "#666666", "#666666"),
     "slow point": (4, "#666666", "#666666"),
 }
-NAMED = ("blue", "orange")  # the first two colours
-
+NAMED = ("blue", "orange")  # names of the first two colours
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Section(NamedTuple):
-    """Panels, embedded one by one so that a narrow page can stack them, each with what is seen in it, in words.
+    """A section of the page.
 
-    caption: what they show, with LaTeX in dollars. rows: of a table below, with its columns.
+    Attributes
+    ----------
+    title : str
+        The title.
+    images : list of (str, str)
+        One image for each panel, so that a narrow page can stack them, with a description in words.
+    caption : str
+        What the panels show, with LaTeX between dollar signs.
+    columns, rows
+        The columns and the rows of a table below.
     """
 
     title: str
@@ -54,11 +65,24 @@ class Section(NamedTuple):
     rows: Sequence[Sequence[str]] = ()
 
 
-def write_page(analysis: Analysis | RecordingAnalysis, path: Path, name: str) -> None:
-    """Write the page; `name` is what was analysed."""
+def write_page(analysis: Analysis | RecordingAnalysis, path: str | Path, name: str | None = None) -> None:
+    """Write an analysis as a page.
+
+    Parameters
+    ----------
+    analysis : Analysis or RecordingAnalysis
+        The analysis.
+    path : path
+        The file, with a name that ends in .html.
+    name : str, optional
+        The name of what was analysed. By default it is that of the file.
+    """
+    path = path_of(path)
+    if path.suffix not in (".html", ".htm"):
+        raise InputError("path", str(path), "a name that ends in .html")
     described = _network(analysis) if isinstance(analysis, Analysis) else _recording(analysis)
     page = template("analysis.html").render(
-        name=name,
+        name=path.stem if name is None else name,
         version=__version__,
         verdict=analysis.verdict,
         notes=analysis.notes,
@@ -110,7 +134,7 @@ def _network(analysis: Analysis) -> dict[str, Any]:
 
 
 def _errors(errors: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str, list[str]]:
-    """Columns of a table with a row for each channel."""
+    """Return columns of errors for a table with a row for each channel."""
     return {
         f"error, {kind}, {steps} steps": [percent(error) for error in by_channel]
         for kind, by_duration in errors.items()
@@ -146,7 +170,7 @@ def _recording(analysis: RecordingAnalysis) -> dict[str, Any]:
 def _with_integrals(
     analysis: Analysis | RecordingAnalysis, sections: list[Section], tested: int | None, signals: str
 ) -> list[Section]:
-    """Sections around them that show integrals: none where there is nothing that could be one."""
+    """Return the sections with those about integrals, if there is an integral."""
     if "selectivity" not in analysis.data:
         return sections
     coding = [_linearity(analysis.data, signals, analysis.linearity), _selectivity(analysis.data, signals)]
@@ -169,7 +193,7 @@ def _accuracy(data: Arrays, tested: int | None) -> Section:
 
 
 def _by_duration(errors: np.ndarray, axis: Axes) -> None:
-    """Of errors (time, channels)."""
+    """Draw the errors (time, channels) by the duration of sequences."""
     for c, by_steps in enumerate(errors.T):
         shown = np.where(by_steps < LARGEST, by_steps, np.nan)
         axis.plot(np.arange(1, len(by_steps) + 1), shown, color=plot.colour(c), label=f"channel {c + 1}")
@@ -285,7 +309,7 @@ def _noise(noisy: Noisy, data: Arrays) -> Section:
 
 
 def _rows(point: Point, dt: float | None) -> Iterator[list[str]]:
-    """One for each of the slowest modes of a fixed point."""
+    """Return a row for each of the slowest modes of a fixed point."""
     for k, mode in enumerate(point.modes[:SLOWEST]):
         time = abs(mode.time_constant)
         yield [
@@ -348,7 +372,7 @@ def _selectivity(data: Arrays, signals: str) -> Section:
 
 
 def _panels(count: int) -> list[Axes]:
-    """As many drawings of one panel each, lettered where there are several."""
+    """Return the axes of drawings with one panel each, with letters if there are several."""
     axes = [panels(1, width=5.0, height=3.6)[1][0] for _ in range(count)]
     if count > 1:
         for letter, axis in zip(ascii_uppercase, axes, strict=False):

@@ -1,7 +1,8 @@
-r"""A network that runs in the page: its weights, embedded, and a program (`explorer/`) that simulates and draws it.
+r"""The explorer: a page in which a network runs. It contains the weights and a program that simulates and draws them.
 
-W goes in as its modes, $W = \sum_k \sigma_k\, l_k r_k^\dagger$, where few hold it, and else as it is, in float32. The
-outputs of the page then equal those of `Network.outputs` to within 1e-5. (In float16 it would be 1e-3.)
+The source of the program is in `explorer/`. If few modes hold W, the page contains these modes,
+$W = \sum_k \sigma_k\, l_k r_k^\dagger$, and otherwise W itself, in float32. The outputs of the page then equal those of
+`Network.outputs` to within 1e-5. (In float16 the error would be 1e-3.)
 """
 
 import base64
@@ -26,11 +27,11 @@ from rni.pages.template import sha256
 from rni.tasks.inputs import bursts, white_noise
 from rni.weights import SVD, Dale, LowRank, Weights, svd
 
-EXACT = 1e-6  # of sigma_1: what the modes below it do to the outputs is far below 1e-5
-LEADING = 32  # modes that go along with a W that needs them all, to cut it to
-LARGEST = 2000  # neurons, where W is dense: 16 MB
-SPECTRUM = 100  # singular values shown
-POINTS = 400  # of the losses
+EXACT = 1e-6  # part of sigma_1: modes below it change the outputs by far less than 1e-5
+LEADING = 32  # modes of a W that needs all of them, to which the page can reduce it
+LARGEST = 2000  # largest number of neurons with a dense W, which takes 16 MB
+SPECTRUM = 100  # singular values that are shown
+POINTS = 400  # losses that are shown
 
 
 def explore(
@@ -41,15 +42,35 @@ def explore(
     snapshots: Sequence[Snapshot] = (),
     losses: Sequence[float] = (),
 ) -> Path:
-    """Write a page in which the network runs: push it, look inside, disturb it. Returns where it is.
+    """Write a page in which a network runs. A user can give it inputs, look inside and disturb it.
 
+    Parameters
+    ----------
+    net : Network
+        The network.
+    path : path
+        The file, with a name that ends in .html.
+    name : str, optional
+        The title of the page.
+    snapshots : sequence of Snapshot
+        Snapshots of the training, which the page shows too.
+    losses : sequence of float
+        The losses of the training.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
     >>> net = rni.design(rni.Integration([0.99, 0.9]), neurons=100).network
     >>> rni.explore(net, "integrator.html").name
     'integrator.html'
     """
     path = path_of(path)
     if path.suffix not in (".html", ".htm"):
-        raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .html")
+        raise InputError("path", str(path), "a name that ends in .html")
     write_atomically(path, page(net, name=name, snapshots=snapshots, losses=losses).encode())
     return path
 
@@ -61,7 +82,7 @@ def page(
     snapshots: Sequence[Snapshot] = (),
     losses: Sequence[float] = (),
 ) -> str:
-    """The page as text. `name` is its title; `snapshots` and `losses` of its training make it show that too."""
+    """Return the page as text. The parameters are those of `explore`."""
     environment = Environment(loader=PackageLoader("rni.pages", "."), autoescape=True)
     program, style = (
         resources("rni.pages").joinpath(f"explorer.{kind}").read_text(encoding="utf-8") for kind in ("js", "css")
@@ -69,7 +90,7 @@ def page(
     described = describe(net, name, snapshots, losses)
     return environment.get_template("explorer.html").render(
         name=described["name"],
-        # in a script element nothing but "<" could end it
+        # only "<" could end a script element
         network=json.dumps(described, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         program=program,
         style=style,
@@ -80,15 +101,14 @@ def page(
 
 @torch.no_grad()
 def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], losses: Sequence[float]) -> dict[str, Any]:
-    """Everything that the page needs to know, as plain data."""
+    """Return the network and its training as plain data for the page."""
     require_network(net)
     if net.f.name not in ACTIVATIONS.parts:
-        raise InputError(f"activation: {net.f!r}; allowed in a page: {', '.join(ACTIVATIONS.parts)}")
+        raise InputError("activation", repr(net.f), f"in a page, {', '.join(ACTIVATIONS.parts)}", problem=repr(net.f))
     modes, spectrum, whole = _modes(net.recurrent)
     if not whole and net.neurons > LARGEST:
-        raise InputError(
-            f"neurons: {net.neurons}, with W of full rank; allowed: up to {LARGEST}, or a W that few modes hold"
-        )
+        problem = f"{net.neurons}, with W of full rank"
+        raise InputError("neurons", net.neurons, f"up to {LARGEST}, or a W that few modes hold", problem=problem)
     return {
         "name": name or f"{net.neurons} {net.f.name} neurons, {_counted(net.channels, 'channel')}",
         "version": __version__,
@@ -110,18 +130,18 @@ def describe(net: Network, name: str | None, snapshots: Sequence[Snapshot], loss
 
 
 def _modes(weights: Weights) -> tuple[SVD, Tensor, bool]:
-    """The modes of W, its first singular values, and whether the modes are the whole of W; if not, the leading ones."""
+    """Return the modes of W, its first singular values, and whether these modes are all of W or the leading ones."""
     found = svd(weights)
     rank = int((found.values > EXACT * found.values[:1]).sum())
-    whole = weights.factors() is not None or rank <= weights.neurons // 4  # half of what W itself takes
+    whole = weights.factors() is not None or rank <= weights.neurons // 4  # so that they take half the size of W
     count = rank if whole else LEADING
     return SVD(*(part[..., :count] for part in found)), found.values[:SPECTRUM], whole
 
 
 def _described(modes: SVD, net: Network, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    r"""The modes, and the line $\alpha_k \simeq R_k\,\bar y + \alpha^0_k$ that the coordinates follow.
+    r"""Return as plain data the modes, and the line $\alpha_k \simeq R_k\,\bar y + \alpha^0_k$ of the coordinates.
 
-    The constant is there for activations with f(0) other than 0.
+    Activations with f(0) other than 0 need the constant.
     """
     generator = torch.Generator().manual_seed(0)
     inputs = white_noise if net.f.name in HOMOGENEOUS else bursts
@@ -130,7 +150,7 @@ def _described(modes: SVD, net: Network, dtype: torch.dtype = torch.float32) -> 
     rows = [current_coordinates(nu, modes.left) for nu, _ in net.steps(x)]
     coordinates = torch.stack(rows, dim=1).flatten(0, 1)
     known = torch.cat([y, torch.ones_like(y[:, :1])], dim=1)
-    # not `linear_map`, which refuses a channel of decay 0, a W without modes and a snapshot that runs away
+    # `linear_map` would refuse a channel of decay 0, a W without modes and a snapshot that runs away
     line = (torch.linalg.pinv(known.double()) @ coordinates.double().nan_to_num(0, 0, 0)).T
     return {
         "values": modes.values.tolist(),
@@ -143,8 +163,8 @@ def _described(modes: SVD, net: Network, dtype: torch.dtype = torch.float32) -> 
 
 def _snapshot(s: Snapshot, net: Network) -> dict[str, Any]:
     if s.encoders.shape != net.encoders.shape:
-        found, allowed = tuple(s.encoders.shape), tuple(net.encoders.shape)
-        raise InputError(f"snapshots: encoders of shape {found}; allowed: {allowed}, as the network has")
+        shape, allowed = tuple(s.encoders.shape), f"{tuple(net.encoders.shape)}, as the network has"
+        raise InputError("snapshots", shape, allowed, problem=f"encoders of shape {shape}")
     modes = SVD(*(part.to(net.dtype) for part in s.modes))
     then = net.changed(LowRank(modes.left * modes.values, modes.right), encoders=s.encoders, decoders=s.decoders)
     trained = {"encoders": (s.encoders, net.encoders), "decoders": (s.decoders, net.decoders)}
@@ -156,13 +176,14 @@ def _snapshot(s: Snapshot, net: Network) -> dict[str, Any]:
 
 
 def _packed(values: Tensor, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """Numbers as base64 of their little-endian bytes."""
+    """Return numbers as base64 of their little-endian bytes."""
     array = values.detach().cpu().to(dtype).contiguous().numpy()
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return {"type": array.dtype.name, "data": base64.b64encode(little.tobytes()).decode()}
 
 
 def _thinned(losses: Sequence[float]) -> list[list[float]]:
+    """Return up to 400 losses with their steps."""
     every = max(1, -(-len(losses) // POINTS))
     return [[step, losses[step]] for step in range(0, len(losses), every)]
 

@@ -1,8 +1,10 @@
-r"""A training as a series of snapshots: $W \simeq \sum_{k \le K} \sigma_k\, l_k r_k^\dagger$ now and then, in float16.
+r"""Snapshots of a network in training: leading modes of W at several steps.
 
-They stand in a file of their own beside the network, NET.snapshots.safetensors, so that readers of network files need
-not know them. Tensors: `steps` (snapshots,), `losses` (snapshots,), and for each step `STEP.values` (K,), `STEP.left`,
-`STEP.right` (neurons, K), `STEP.encoders` and `STEP.decoders`. Header: `format`, and the `key` of the run.
+A snapshot has $W \simeq \sum_{k \le K} \sigma_k\, l_k r_k^\dagger$ in float16.
+They are in a file of their own next to the network, NET.snapshots.safetensors, so that readers of network files need
+not know them. The tensors are `steps` (snapshots,), `losses` (snapshots,), and for each step `STEP.values` (K,),
+`STEP.left`, `STEP.right` (neurons, K), `STEP.encoders` and `STEP.decoders`. The header has the `format` and the `key`
+of the run.
 """
 
 from pathlib import Path
@@ -17,12 +19,24 @@ from rni.networks.network import Network
 from rni.weights import SVD, Weights, svd
 
 FORMAT = "rni-snapshots/1"
-TOLERANCE = 1e-3  # singular values below this part of the largest are left out
-MODES = 64  # at most; an Adam-trained or Dale W has a full spectrum, of which these are the leading ones
+TOLERANCE = 1e-3  # singular values below this part of the largest one are left out
+MODES = 64  # largest number of modes, because W under Adam or Dale's law has a full spectrum
 
 
 class Snapshot(NamedTuple):
-    """The network before a step of its training. modes: of W, in float32; encoders, decoders: (neurons, channels)."""
+    """A network before a step of its training.
+
+    Attributes
+    ----------
+    step : int
+        The step.
+    loss : float
+        The loss at this step.
+    modes : SVD
+        The leading modes of W, in float32.
+    encoders, decoders : Tensor (neurons, channels)
+        The vectors.
+    """
 
     step: int
     loss: float
@@ -32,14 +46,25 @@ class Snapshot(NamedTuple):
 
 
 class Snapshots:
-    """A callback for training that keeps `count` snapshots of it in a file, close to each other at the beginning.
+    """A callback for trainings that writes snapshots to a file. Snapshots are denser at the beginning.
 
-    The file grows with the training. One of the same run (`key`) goes on where it was.
+    The file grows during the training. A resumed run adds to its file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    count : int
+        The number of snapshots.
+    steps : int
+        The number of steps of the training.
+    key : str
+        The key of the run.
     """
 
     def __init__(self, path: Path, count: int, steps: int, key: str = ""):
         if count < 2:
-            raise InputError(f"snapshots: {count}; allowed: 2 or more, the first and the last")
+            raise InputError("snapshots", count, "2 or more, for the first and the last step")
         self.path, self.key = path, key
         self.due = {round(steps * (k / (count - 1)) ** 2) for k in range(count)}
         self.kept = {s.step: s for s in read(path, key)} if path.exists() else {}
@@ -50,22 +75,22 @@ class Snapshots:
 
     @torch.no_grad()
     def take(self, step: int, loss: float, net: Network) -> None:
-        """Keep the network as it is now."""
+        """Add a snapshot of the network and write the file."""
         encoders, decoders = (vectors.detach().clone() for vectors in (net.encoders, net.decoders))
         self.kept[step] = Snapshot(step, loss, leading_modes(net.recurrent), encoders, decoders)
         _write(self.path, [self.kept[k] for k in sorted(self.kept)], self.key)
 
 
 def beside(path: Path) -> Path:
-    """Where the snapshots of a network file are."""
+    """Return the path of the snapshots of a network file."""
     return path.with_name(f"{path.stem}.snapshots.safetensors")
 
 
 def read(path: Path, key: str | None = None) -> list[Snapshot]:
-    """The snapshots in a file in their order; none where they are of another run than `key`."""
+    """Read the snapshots in a file, in their order. If `key` is given and is not that of the file, there are none."""
     tensors, header = read_tensors(path)
     if header.get("format") != FORMAT:
-        raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
+        raise InputError(str(path), header.get("format"), FORMAT, problem=f"format {header.get('format')!r}")
     if key is not None and header.get("key") != key:
         return []
     try:
@@ -79,11 +104,12 @@ def read(path: Path, key: str | None = None) -> list[Snapshot]:
             for step, loss in zip(tensors["steps"].tolist(), tensors["losses"].tolist(), strict=True)
         ]
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
+        problem = f"{type(error).__name__} {error}"
+        raise InputError(str(path), None, "a file that rni wrote", problem=problem) from None
 
 
 def leading_modes(weights: Weights, tolerance: float = TOLERANCE, most: int = MODES) -> SVD:
-    r"""The singular values above `tolerance` $\sigma_1$ and their vectors, at most so many."""
+    r"""Return the singular values above `tolerance` $\sigma_1$ and their vectors, at most `most` of them."""
     count = 16
     while True:
         found = svd(weights, min(count, most))

@@ -1,4 +1,4 @@
-"""Pages to be filled in, and what stands in them."""
+"""Templates of pages, and the filters that they use."""
 
 import base64
 import hashlib
@@ -12,18 +12,18 @@ from markupsafe import Markup
 
 from rni.core.errors import InputError
 
-MARK = b'<meta name="generator" content="rni">'  # of every page
+MARK = b'<meta name="generator" content="rni">'  # every page contains it
 
 
 def template(name: str) -> Template:
-    """A page to be filled in."""
+    """Return a jinja2 template."""
     environment = Environment(loader=PackageLoader("rni.pages"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"math": with_math, "number": number, "slug": slug, "sha256": sha256}
     return environment.get_template(name)
 
 
 def with_math(text: str) -> Markup:
-    """Text with LaTeX between dollar signs, as HTML with MathML, which browsers draw without any help."""
+    """Convert text with LaTeX between dollar signs to HTML with MathML, which browsers draw themselves."""
     from latex2mathml.converter import convert
 
     parts = re.split(r"\$([^$]+)\$", text)
@@ -32,7 +32,7 @@ def with_math(text: str) -> Markup:
 
 
 def number(value: float | Mapping[str, float] | None) -> str:
-    """A measured value as people read it."""
+    """Return a text for a measured value."""
     if value is None:
         return "–"
     if isinstance(value, Mapping):
@@ -41,18 +41,18 @@ def number(value: float | Mapping[str, float] | None) -> str:
 
 
 def slug(text: str) -> str:
-    """A name for an anchor."""
+    """Return a name for an anchor."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def sha256(text: str) -> str:
-    """What a page's security policy calls a script or style by."""
+    """Return the hash by which a page's security policy names a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def require_own(folder: Path, page: str, *beside: str) -> None:
-    """Refuse a folder with files of these names that are not of rni: without a page of ours among them."""
+    """Raise an error if a folder contains files of these names, but no page that rni wrote."""
     there = [name for name in (page, *beside) if (folder / name).exists()]
     if there and MARK not in ((folder / page).read_bytes() if page in there else b""):
-        found = f"{there[0]} there already, without the mark of rni"
-        raise InputError(f"{folder}: {found}; allowed: another folder, or an empty one")
+        problem = f"{there[0]} exists and was not written by rni"
+        raise InputError(str(folder), there[0], "another folder, or an empty one", problem=problem)

@@ -1,7 +1,8 @@
-r"""Pictures of integrators: arrays in, matplotlib's axes in and out.
+r"""Figures of integrators from arrays.
 
-Each function draws into `axis`, or into the current one of pyplot where none is given, and returns it, so that several
-make a figure of your own. Arrays are torch's or NumPy's. Colours stay apart for every kind of colour vision.
+Each function draws into matplotlib's axes `axis`, or into the current axes of pyplot by default, and returns the
+axes, so that several functions can draw into one figure. Arrays may be of torch or of NumPy. The colours can be told
+apart with every kind of colour vision.
 
 >>> import matplotlib.pyplot as plt
 >>> net = rni.design(rni.Integration([0.95, 0.9]), neurons=50).network
@@ -18,22 +19,33 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from rni.analysis.population import NAMES
+from rni.core.arrays import require_shape
 from rni.core.errors import InputError
 from rni.plots.style import CHANNELS, DIVERGING, POPULATIONS, SEQUENTIAL, TARGET, legend, plain
 
 __all__ = ["learning_curve", "manifold", "outputs", "populations", "selectivity", "spectrum", "weights"]
 
+NAMES = tuple(POPULATIONS)  # of the populations 0, 1, ...
+
 
 def outputs(outputs: Any, targets: Any, axis: Axes | None = None) -> Axes:
-    r"""$y_{c,t}$ over $\bar y_{c,t}$: both (time, channels), or (time,) for one channel.
+    r"""Draw outputs $y_{c,t}$ over the integrals $\bar y_{c,t}$.
 
+    Parameters
+    ----------
+    outputs, targets : array (time, channels) or (time,)
+        The outputs, and the integrals that they should be.
+    axis : Axes, optional
+        The axes to draw into.
+
+    Examples
+    --------
     >>> t = np.arange(100)
     >>> rni.plot.outputs(0.9**t, 0.9**t).get_ylabel()
     '$y_c$, $\\bar{y}_c$'
     """
     y, wanted = _columns("outputs", outputs), _columns("targets", targets)
-    _require("outputs, targets", y.shape == wanted.shape, (y, wanted), "the same, (time, channels)")
+    require_shape("targets", wanted, *y.shape)
     axis = _axis(axis)
     for c in range(y.shape[1]):
         axis.plot(wanted[:, c], color=colour(c), alpha=0.35, linewidth=4, label="integral, broad" if c == 0 else None)
@@ -44,19 +56,32 @@ def outputs(outputs: Any, targets: Any, axis: Axes | None = None) -> Axes:
 
 
 def manifold(coordinates: Any, integrals: Any, axis: Axes | None = None, *, channel: int = 0) -> Axes:
-    r"""Currents in the coordinates $\alpha$ of their manifold, coloured by the integral $\bar y_c$ of one `channel`.
+    r"""Draw currents in the coordinates $\alpha$ of their manifold, coloured by the integral $\bar y_c$ of one channel.
 
-    coordinates (samples, D), from `rni.analysis.current_coordinates`; integrals (samples, channels). The first two of
-    them, or three in an axis with projection="3d". One coordinate is drawn against the integral.
+    The first two coordinates are drawn, or three in axes with projection="3d". A single coordinate is drawn against the
+    integral.
 
+    Parameters
+    ----------
+    coordinates : array (samples, D)
+        The coordinates, for example from `rni.analysis.current_coordinates`.
+    integrals : array (samples, channels)
+        The integrals.
+    axis : Axes, optional
+        The axes to draw into.
+    channel : int
+        The channel c.
+
+    Examples
+    --------
     >>> y = np.random.default_rng(0).standard_normal((500, 2))
     >>> rni.plot.manifold(y @ [[1, 0.5], [0.2, 1]], y, channel=1).get_ylabel()
     '$\\alpha_2$'
     """
     alpha, y = _columns("coordinates", coordinates), _columns("integrals", integrals)
-    _require("coordinates, integrals", len(alpha) == len(y), (alpha, y), "as many samples in both")
+    require_shape("integrals", y, len(alpha), "channels")
     if not 0 <= channel < y.shape[1]:
-        raise InputError(f"channel: {channel}; allowed: from 0 to {y.shape[1] - 1}")
+        raise InputError("channel", channel, f"from 0 to {y.shape[1] - 1}")
     axis = _axis(axis)
     if alpha.shape[1] == 1:
         axis.plot(y[:, channel], alpha[:, 0], ".", color=colour(channel), markersize=3, rasterized=True)
@@ -70,8 +95,19 @@ def manifold(coordinates: Any, integrals: Any, axis: Axes | None = None, *, chan
 
 
 def spectrum(values: Any, leading: int = 0, axis: Axes | None = None) -> Axes:
-    r"""Singular values $\sigma_k$ of W (k,), descending, the `leading` ones marked.
+    r"""Draw the singular values $\sigma_k$ of W.
 
+    Parameters
+    ----------
+    values : array (k,)
+        The singular values, in descending order.
+    leading : int
+        The number of leading values that are marked.
+    axis : Axes, optional
+        The axes to draw into.
+
+    Examples
+    --------
     >>> w = torch.randn(100, 100) / 10 + 5 * torch.ones(100, 100) / 100
     >>> rni.plot.spectrum(torch.linalg.svdvals(w), leading=1).get_ylabel()
     'singular value $\\sigma_k$ of $W$'
@@ -86,8 +122,17 @@ def spectrum(values: Any, leading: int = 0, axis: Axes | None = None) -> Axes:
 
 
 def selectivity(vectors: Any, axis: Axes | None = None) -> Axes:
-    r"""Selectivity vectors $s_i$ of the neurons, (neurons, channels): the first two channels; one as a histogram.
+    r"""Draw the selectivity vectors $s_i$ of the neurons for the first two channels, or a histogram for one channel.
 
+    Parameters
+    ----------
+    vectors : array (neurons, channels)
+        The vectors.
+    axis : Axes, optional
+        The axes to draw into.
+
+    Examples
+    --------
     >>> s = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
     >>> rni.plot.selectivity(s).get_xlabel()
     '$s_{i,1}$'
@@ -106,10 +151,19 @@ def selectivity(vectors: Any, axis: Axes | None = None) -> Axes:
 
 
 def populations(vectors: Any, members: Any, axis: Axes | None = None) -> Axes:
-    r"""Each neuron's activity per unit of positive and of negative integral, $(L_+)_i$ and $(L_-)_i$, by population.
+    r"""Draw each neuron's activity per unit of positive and of negative integral, $(L_+)_i$ and $(L_-)_i$.
 
-    vectors (2, neurons), from `rni.analysis.population_vectors`; members (neurons,), from `rni.analysis.populations`.
+    Parameters
+    ----------
+    vectors : array (2, neurons)
+        $L_+$ and $L_-$, from `rni.analysis.population_vectors`.
+    members : array (neurons,)
+        The population of each neuron, from `rni.analysis.populations`.
+    axis : Axes, optional
+        The axes to draw into.
 
+    Examples
+    --------
     >>> found = rni.analysis.PopulationVectors(torch.tensor([1.0, 0.0, 0.5]), torch.tensor([0.0, 1.0, 0.4]))
     >>> axis = rni.plot.populations(found, rni.analysis.populations(found))
     >>> [text.get_text() for text in axis.get_legend().get_texts()]
@@ -117,7 +171,7 @@ def populations(vectors: Any, members: Any, axis: Axes | None = None) -> Axes:
     """
     both = np.stack([_array("vectors", vector, 1) for vector in vectors])
     own = _array("members", members, 1)
-    _require("vectors, members", both.shape == (2, len(own)), (both, own), "(2, neurons) and (neurons,)")
+    require_shape("vectors", both, 2, len(own))
     axis = _axis(axis)
     for k, name in enumerate(NAMES):
         label = f"{name}  ({100 * np.mean(own == k):.1f} %)"
@@ -128,8 +182,19 @@ def populations(vectors: Any, members: Any, axis: Axes | None = None) -> Axes:
 
 
 def learning_curve(losses: Any, silent: float | None = None, axis: Axes | None = None) -> Axes:
-    """The loss at every step (steps,), as `rni.train` returns it; `silent`: a line at the loss of a silent network.
+    """Draw the loss at every step of a training.
 
+    Parameters
+    ----------
+    losses : array (steps,)
+        The losses, as `rni.train` returns them.
+    silent : float, optional
+        The loss of a network whose outputs are 0, which is drawn as a line.
+    axis : Axes, optional
+        The axes to draw into.
+
+    Examples
+    --------
     >>> rni.plot.learning_curve([3.0, 1.0, 0.3, 0.1], silent=3.2).get_yscale()
     'log'
     """
@@ -144,16 +209,25 @@ def learning_curve(losses: Any, silent: float | None = None, axis: Axes | None =
 
 
 def weights(recurrent: Any, members: Any, axis: Axes | None = None) -> Axes:
-    r"""$W_{ij}$ with the neurons sorted by population: W (neurons, neurons), members (neurons,) as whole numbers.
+    r"""Draw $W_{ij}$ with the neurons sorted by population. The colours end at the 99th percentile.
 
-    members are those of `rni.analysis.populations`, or any labels from 0 on. Colours end at the 99th percentile.
+    Parameters
+    ----------
+    recurrent : array (neurons, neurons)
+        W.
+    members : array (neurons,)
+        The population of each neuron, from `rni.analysis.populations`, or other labels from 0 on.
+    axis : Axes, optional
+        The axes to draw into.
 
+    Examples
+    --------
     >>> net = rni.design(rni.Integration(0.9), neurons=30).network
     >>> rni.plot.weights(net.recurrent.matrix(), net.decoders[:, 0] < 0).get_xlabel()
     'from neuron $j$'
     """
     w, own = _array("recurrent", recurrent, 2), _array("members", members, 1).astype(int)
-    _require("recurrent, members", w.shape == (len(own),) * 2, (w, own), "(neurons, neurons) and (neurons,)")
+    require_shape("recurrent", w, len(own), len(own))
     axis = _axis(axis)
     order = own.argsort(kind="stable")
     reach = np.percentile(np.abs(w), 99) or 1.0
@@ -172,11 +246,12 @@ def weights(recurrent: Any, members: Any, axis: Axes | None = None) -> Axes:
 
 
 def colour(channel: int) -> str:
-    """Of a channel, the same in all pictures."""
+    """Return the colour of a channel, the same in all figures."""
     return CHANNELS[channel % len(CHANNELS)]
 
 
 def _axis(given: Axes | None) -> Axes:
+    """Return the given axes, or the current ones of pyplot."""
     if given is not None:
         return given
     from matplotlib import pyplot
@@ -187,23 +262,18 @@ def _axis(given: Axes | None) -> Axes:
 
 
 def _array(name: str, values: Any, dimensions: int) -> np.ndarray:
-    """Numbers of Python, NumPy or torch, also of tensors that require a gradient."""
+    """Return numbers of Python, NumPy or torch as an array, also those of tensors that require a gradient."""
     try:
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
         if array.ndim != dimensions or array.dtype.kind not in "fiub" or not array.size:
             raise TypeError
     except (TypeError, ValueError):
         found = f"shape {tuple(np.shape(values))}" if hasattr(values, "shape") else type(values).__name__
-        raise InputError(f"{name}: {found}; allowed: {dimensions} dimensions of numbers") from None
+        raise InputError(name, values, f"{dimensions} dimensions of numbers", problem=found) from None
     return array
 
 
 def _columns(name: str, values: Any) -> np.ndarray:
-    """(samples, columns); one column may come without that dimension."""
+    """Return an array (samples, columns), from an array (samples,) as well."""
     one = getattr(values, "ndim", None) == 1 or (not hasattr(values, "ndim") and np.ndim(values) == 1)
     return _array(name, values, 1)[:, None] if one else _array(name, values, 2)
-
-
-def _require(names: str, fits: bool, arrays: tuple[np.ndarray, ...], allowed: str) -> None:
-    if not fits:
-        raise InputError(f"{names}: shapes {', '.join(str(a.shape) for a in arrays)}; allowed: {allowed}")

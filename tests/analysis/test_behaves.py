@@ -1,18 +1,19 @@
 """From what becomes of states to a word for it, at the limits between words."""
 
 import math
-from types import SimpleNamespace
+import re
 
 import numpy as np
 import pytest
-from told import mistyped
+import torch
 
-from rni.analysis import Memory, judge
+import rni
+from rni.analysis import Memory, analyze, judge
+from rni.analysis.accuracy import MANY, sequence_counts
 from rni.analysis.behaviour import Dynamics
 from rni.analysis.flow import Flow
 from rni.analysis.stationary import FixedPoints, Mode, Point
-from rni.analysis.summary import HELD, MANY, _assumed, trajectories
-from rni.analysis.verdict import Verdict, behaves, forgotten, named, percent, time_constant
+from rni.analysis.verdict import behaves, percent, time_constant
 
 NONE = np.zeros((0, 1))
 
@@ -21,7 +22,15 @@ def states(*modes, dt=None, **more):
     """Of a network with a point for each of these (multiplier, time constant, period); states are gone by default."""
     points = tuple(Point("attractor", 0.0, 1.0, (Mode(mode[0], mode[1], mode[2], (), ()),)) for mode in modes)
     fixed = FixedPoints(points=points, found=len(points), spread=1.0, dt=dt, states=NONE, latent=NONE, eigenvalues=NONE)
-    still = {"own_time": 1.0, "coordinates": 1, "fixed_points": fixed, "attractors": (), "graded": False, "slow": 0}
+    still = {
+        "own_time": 1.0,
+        "coordinates": 1,
+        "fixed_points": fixed,
+        "attractors": (),
+        "graded": False,
+        "slow": 0,
+        "start_correlation": 1.0,
+    }
     still |= {"retained": (0.0, 0.0), "drift": 0.0, "leaves": 0.0, "grows": 0.0, "moving": 0.0, "chaotic": False}
     still |= {"lyapunov": None, "period": None, "feedforward": False, "random": False}
     return Dynamics(**still | more, flow=Flow(1.0, NONE, NONE, NONE, NONE))
@@ -80,25 +89,38 @@ def test_each_word_begins_where_it_should(dynamics, kind, words):
 
 
 @pytest.mark.parametrize(
-    ("found", "dynamics", "fitted", "kind"),
+    ("error", "dynamics", "fitted", "kind"),
     [
-        ("integrates", states(attractors=(0.5, 0.5)), True, "integrates"),
-        ("none", states(attractors=(0.5, 0.5)), False, "decides"),
-        ("none", states(chaotic=True, lyapunov=1.0), False, "none"),
-        ("none", states(graded=True), True, "remembers"),
-        ("none", states(graded=True), False, "none"),
-        ("none", states(own_time=1.0), True, "none"),
-        ("none", states(own_time=1.01), True, "forgets"),
-        ("none", states(own_time=2.0), False, "none"),
+        (0.01, states(attractors=(0.5, 0.5)), True, "integrates"),
+        (0.2, states(attractors=(0.5, 0.5)), False, "decides"),
+        (0.2, states(chaotic=True, lyapunov=1.0), False, "none"),
+        (0.2, states(graded=True), True, "remembers"),
+        (0.2, states(graded=True), False, "none"),
+        (0.2, states(own_time=1.0), True, "none"),
+        (0.2, states(own_time=1.01), True, "forgets"),
+        (0.2, states(own_time=2.0), False, "none"),
     ],
 )
-def test_what_states_do_is_a_verdict_only_where_no_task_failed(found, dynamics, fitted, kind):
-    verdict = named(Verdict(found, "as judged"), dynamics, fitted=fitted)
+def test_what_states_do_is_a_verdict_only_if_no_task_failed(error, dynamics, fitted, kind):
+    options = {"signals": "outputs", "fitted": fitted}
+    errors, held = {"bursts": {200: (error,)}}, Memory(older=0.7, integrals=0.9)
+    alone = judge(errors, [0.95], held, **options)
+    verdict = judge(errors, [0.95], held, dynamics=dynamics, **options)
     assert verdict.kind == kind
-    taken = kind in ("decides", "remembers") or dynamics.chaotic
-    assert ("as judged" in verdict.evidence) != taken
-    runs_away = Verdict("none", "runs away")
-    assert named(runs_away, dynamics, fitted=fitted) is runs_away
+    replaced = kind in ("decides", "remembers") or dynamics.chaotic
+    assert (alone.evidence in verdict.evidence) != replaced
+    runs_away = judge(errors, [0.95], held, growth=1e4, dynamics=dynamics, **options)
+    assert runs_away == judge(errors, [0.95], held, growth=1e4, **options)
+    assert runs_away.kind == "none"
+
+
+def test_a_chaotic_network_that_also_runs_away_keeps_its_own_verdict():
+    errors, held = {"bursts": {200: (0.2,)}}, Memory(older=0.7, integrals=0.9)
+    alone = judge(errors, [0.95], held, signals="outputs", fitted=True)
+    found = states(chaotic=True, lyapunov=1.0, leaves=0.5)
+    verdict = judge(errors, [0.95], held, signals="outputs", fitted=True, dynamics=found)
+    assert found.runs_away
+    assert verdict.evidence.startswith(alone.evidence)
 
 
 NOISE, BURSTS = {200: (0.01, 0.02), 2000: (0.03, 0.04)}, {200: (0.05, 0.1), 2000: (0.06, 0.07)}
@@ -177,6 +199,12 @@ KEEPS = Memory(older=0.7, integrals=0.9)
             "70 % of what the inputs leave in its outputs",
         ),
         ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 10}, "none", "there is no integral of channel 2"),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "alone": 6.49}, "integrates", ""),
+        ({"a": NOISE}, KEEPS, {"fitted": True, "alone": 6.51}, "none", "19.5 steps, 2.99 times"),
+        ({"a": NOISE}, KEEPS, {"alone": 6.51}, "integrates", ""),
+        ({"a": NOISE}, Memory(0.7, 0.8), {"fitted": True, "signals": "currents"}, "integrates", ""),
+        ({"a": NOISE}, Memory(0.7, 0.79), {"fitted": True, "signals": "currents"}, "none", "79 %"),
+        ({"a": NOISE}, Memory(0.7, 0.4), {"signals": "currents"}, "integrates", ""),
         ({"a": NOISE}, KEEPS, {"fitted": True, "recent": 20}, "none", "there is no integral of channel 1, 2"),
     ],
 )
@@ -189,13 +217,10 @@ def test_each_verdict_begins_where_it_should(errors, memory, options, kind, word
         assert "effective decays 0.95  0.9" in found.evidence
 
 
-def test_time_constants_and_what_is_forgotten():
+def test_time_constants_of_decays():
     assert time_constant(1) == math.inf
     assert time_constant(0) == time_constant(-0.5) == 0
     assert time_constant(math.exp(-0.1)) == pytest.approx(10)
-    assert forgotten(math.exp(-0.5) - 1e-9)
-    assert forgotten(math.exp(-1 / 5) - 1e-9, recent=5)
-    assert not forgotten(math.exp(-0.5) + 1e-9)
 
 
 def test_parts_as_people_read_them():
@@ -204,19 +229,26 @@ def test_parts_as_people_read_them():
     ]  # fmt: skip
 
 
-def test_what_is_not_held_in_memory_and_what_is_tested_less_is_told():
-    held, more, many, too_many = (
-        mistyped(SimpleNamespace(neurons=neurons)) for neurons in (HELD, HELD + 1, MANY, MANY + 1)
-    )
-    some = f"dimension and selectivity: of {HELD} of the neurons, evenly spaced"
-    assert list(_assumed(held, task=True, inputs=False)) == []
-    assert list(_assumed(more, task=True, inputs=False)) == list(_assumed(many, task=True, inputs=False)) == [some]
-    assert len(list(_assumed(more, task=False, inputs=False))) == 2
-    assert list(_assumed(more, task=False, inputs=True)) == list(_assumed(too_many, task=False, inputs=True)) == [some]
-    (_, few) = _assumed(too_many, task=True, inputs=False)
-    assert "127 of 200 steps and 15 of 2000 steps" in few
+@pytest.mark.parametrize(("held", "many", "counts"), [(20, 20, []), (19, 20, ["19"]), (19, 19, ["19", "121", "15"])])
+def test_notes_say_what_is_kept_of_a_large_network_and_how_much_less_it_is_tested(held, many, counts, monkeypatch):
+    """A network of 20 neurons, with lower limits."""
+    monkeypatch.setattr("rni.analysis.examination.HELD", held)
+    for module in ("examination", "accuracy"):
+        monkeypatch.setattr(f"rni.analysis.{module}.MANY", many)
+    net = rni.design(rni.Integration(0.9), neurons=20).network
+    assert [number for note in analyze(net).notes for number in re.findall(r"\b(19|121|15)\b", note)] == counts
+    x = rni.inputs.white_noise(4, 20, 1)
+    assert len(analyze(net, inputs=x).notes) == min(len(counts), 1)
+
+
+def test_a_network_without_task_and_inputs_of_its_own_has_a_note():
+    rnn = torch.nn.RNN(1, 20)
+    given = analyze(rnn).notes
+    assert len(given) == len(analyze(rnn, task=rni.Integration(0.9)).notes) + 1
+    assert len(given) == len(analyze(rnn, inputs=rni.inputs.white_noise(4, 20, 1)).notes) + 1
 
 
 def test_large_networks_are_tested_on_fewer_sequences():
-    assert [trajectories(200, n) for n in (100, MANY, 2 * MANY, 4 * MANY, 1_000_000)] == [128, 128, 64, 32, 32]
-    assert [trajectories(2000, n) for n in (100, 2 * MANY, 1_000_000)] == [16, 8, 4]
+    counts = [sequence_counts(n) for n in (100, MANY, 2 * MANY, 4 * MANY, 1_000_000)]
+    assert [count[200] for count in counts] == [128, 128, 64, 32, 32]
+    assert [count[2000] for count in counts] == [16, 16, 8, 4, 4]

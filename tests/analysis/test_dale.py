@@ -67,8 +67,9 @@ def test_dales_law_is_counted_weight_by_weight(generator):
 
 
 def test_arrays_that_do_not_fit_are_named():
-    with pytest.raises(InputError, match=r"right: shape \(4, 2\); allowed: \(5, \.\.\.\)"):
+    with pytest.raises(InputError) as caught:
         dale_mode(torch.ones(5, 2), torch.ones(4, 2), torch.ones(5, 1), torch.ones(5))
+    assert (caught.value.field, caught.value.value) == ("right", (4, 2))
 
 
 def one_signed(sign, neurons=100):

@@ -1,12 +1,14 @@
 """What regressions say, against the same ones written out."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from rni import Integration
 from rni.analysis import fit_integrals, fit_readout, memory, outliers, principal
-from rni.analysis.effective import growth, halves, without_starts
+from rni.analysis.decays import halves, without_starts
 from rni.analysis.readout import matching
 
 
@@ -93,23 +95,43 @@ def test_memory_is_what_regressions_on_the_other_half_of_the_trials_explain(rece
         left = b(signals) - with_one(b(columns)) @ weights
         return 1 - (left**2).sum() / ((b(signals) - a(signals).mean(0)) ** 2).sum()
 
-    present, lately, longer = (explained(lagged(x.numpy(), k)) for k in (0, recent, 30))
+    present, lately = (explained(lagged(x.numpy(), k)) for k in (0, recent))
+    times = [7.5, 15, 30, 60, 120, 240]  # of the averages of inputs from before the last lag
+    averages = [Integration(math.exp(-1 / time)).targets(x).numpy() for time in times]
+    longer = explained(np.concatenate([lagged(x.numpy(), 30), *averages], 2))
     within = explained(np.concatenate([x, fit.integrals(x)], 2))
     found = memory(signals, x, fit, recent)
     assert found.older == pytest.approx((longer - lately) / longer, rel=1e-6)
     assert found.integrals == pytest.approx((within - present) / (longer - present), rel=1e-6)
 
 
+def test_memory_counts_modes_that_are_slower_than_the_last_lag():
+    """Two modes, of which one integral can be only a part: all inputs together explain the signals exactly."""
+    x = normal(40, 200, 1)
+    signals = torch.cat([Integration(0.9).targets(x), 0.1 * Integration(0.998).targets(x)], 2)
+    fit = fit_integrals(signals, x)
+    found = memory(signals, x, fit)
+    v = rows(signals)
+    total = ((v - v.mean(0)) ** 2).sum()
+    present, lately, within = (
+        1 - (unexplained(with_one(rows(columns)), v) ** 2).sum() / total
+        for columns in (x, lagged(x.numpy(), 2), np.concatenate([x, fit.integrals(x)], 2))
+    )
+    assert found.older == pytest.approx(1 - lately, abs=0.02)
+    assert found.integrals == pytest.approx((within - present) / (1 - present), abs=0.02)
+
+
+def test_memory_ends_at_half_of_the_trial_where_neurons_forget_slower_than_that():
+    x = normal(20, 40, 1)
+    signals = Integration(0.99).targets(x)
+    found = memory(signals, x, fit_integrals(signals, x), recent=1000)
+    assert 0 < found.older < 0.2
+    assert found.integrals == pytest.approx(1)
+
+
 def test_of_signals_without_inputs_in_them_nothing_is_remembered():
     x, signals = normal(10, 50, 1), normal(10, 50, 1, seed=1)
     assert memory(signals, x, fit_integrals(signals, x)) == (0, 0)
-
-
-def test_growth_is_from_the_first_tenth_to_the_last():
-    signals = torch.full((2, 25, 1), 100.0)
-    signals[:, :3, 0], signals[:, -3:, 0] = torch.tensor([1.0, 2.0, 2.0]), torch.tensor([2.0, 4.0, 4.0])
-    assert growth(signals) == pytest.approx(2)
-    assert growth(torch.zeros(2, 25, 1)) == 0
 
 
 def test_halves_are_every_other_trial_or_those_of_the_one():

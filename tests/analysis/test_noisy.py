@@ -21,7 +21,7 @@ Q = np.linalg.qr(RNG.normal(size=(N, 2)))[0]
 G = RNG.normal(size=(N, N))
 X = torch.from_numpy(RNG.normal(size=(32, 100, 1)))
 TWO = torch.from_numpy(RNG.normal(size=(128, 200, 2)))
-DECAYS = (0.98, 0.9)
+DECAYS = (0.98, 0.95)
 SMALL = 1e-3  # inputs to a tanh, for which it is a line
 
 

@@ -3,6 +3,8 @@ import torch
 
 from rni import InputError
 from rni.analysis import PopulationVectors, population_vectors, populations
+from rni.analysis.population import NAMES
+from rni.plots.style import POPULATIONS
 
 
 def test_the_vectors_of_a_known_code_are_found(generator):
@@ -17,16 +19,21 @@ def test_the_vectors_of_a_known_code_are_found(generator):
 
 
 @pytest.mark.parametrize(
-    ("activity", "integral", "message"),
+    ("activity", "integral", "field", "value"),
     [
-        (torch.ones(5, 3), torch.ones(4), "shapes"),
-        (torch.ones(5, 3), torch.ones(5), "of one sign"),
-        (torch.full((2, 3), float("nan")), torch.tensor([1.0, -1.0]), "missing"),
+        (torch.ones(5, 3), torch.ones(4), "integral", (4,)),
+        (torch.ones(5, 3), torch.ones(5), "integral", None),  # of one sign
+        (torch.full((2, 3), float("nan")), torch.tensor([1.0, -1.0]), "activity", None),
     ],
 )
-def test_samples_that_can_not_be_used_are_refused(activity, integral, message):
-    with pytest.raises(InputError, match=message):
+def test_samples_that_cannot_be_used_are_refused(activity, integral, field, value):
+    with pytest.raises(InputError) as caught:
         population_vectors(activity, integral)
+    assert (caught.value.field, caught.value.value) == (field, value)
+
+
+def test_figures_and_analyses_name_the_same_populations():
+    assert tuple(POPULATIONS) == NAMES
 
 
 @pytest.mark.parametrize("neurons", [10, 1000])

@@ -2,24 +2,23 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from told import mistyped, there
+from told import there
 
 from rni import InputError, Integration, VanillaRNN, design
 from rni import activations as activation
 from rni.analysis import fit_integrals, principal
+from rni.analysis.accuracy import measure_accuracy
 from rni.analysis.coding import coding
-from rni.analysis.latents import latent
+from rni.analysis.decays import require_memory
+from rni.analysis.examination import check_inputs, examine, observe
+from rni.analysis.latents import latent, visited
 from rni.analysis.noisy import Noisy, noisy
-from rni.analysis.readout import _at_rest, _turned, fitted_readout, given_readout, offset_at_rest
-from rni.analysis.recorded import _fit, _held_out, _require_enough, examine_recording
-from rni.analysis.samples import given_inputs, require_steps, require_unit
-from rni.analysis.summary import _drive, _observed, _sampled, _tested, _tests
-from rni.analysis.visited import _walked
+from rni.analysis.readout import fitted_readout, given_readout
+from rni.analysis.recorded import examine_recording, fit_with_or_without_starts, held_out, require_enough
 from rni.files.recording import Recording
 from rni.weights import Dense
 
@@ -41,12 +40,12 @@ def integrator(decays=(0.9, 0.7), *, leak=1.0, bias=0.0, **more):
 @pytest.mark.parametrize(("leak", "settled"), [(1.0, 10), (0.3, 34)])
 @torch.no_grad()
 def test_outputs_at_rest_are_those_after_ten_times_the_leak_if_they_hardly_change(leak, settled):
-    net = integrator((0.99, 0.5), leak=leak, bias=0.1, offset=torch.tensor([0.5, 0.25]), noise=5.0)
-    y = replace(net, noise=0.0).outputs(torch.zeros(1, 40 + settled, 2))[0, settled:]
+    net = integrator((0.999, 0.5), leak=leak, bias=0.1, offset=torch.tensor([0.5, 0.25]))
+    y = net.outputs(torch.zeros(1, 200 + settled, 2))[0, settled:]
     mean = y.mean(0)
-    drifts = (y - mean).abs().amax(0) > 0.1 * mean.abs()
-    assert drifts.tolist() == [True, False]
-    torch.testing.assert_close(offset_at_rest(net, 40), torch.tensor([0.0, float(mean[1])]).double())
+    assert ((y - mean).abs().amax(0) > 0.1 * mean.abs()).tolist() == [True, False]
+    found = there(given_readout(replace(net, task=Integration((0.999, 0.5))), normal(8, 60, 2)).offset)
+    assert found == pytest.approx((0.0, float(mean[1])))
 
 
 @torch.no_grad()
@@ -92,26 +91,33 @@ def test_a_readout_is_fitted_to_the_neurons_that_are_held():
     )
 
 
-def test_constants_of_more_than_a_hundredth_are_told():
-    outputs = torch.tensor([[[3.0, 1.0], [-4.0, 1.0]]]).double()  # root mean squares 12.5^(1/2), 1
-    least = 0.01 * 12.5**0.5
-    assert _at_rest(torch.tensor([0.99 * least, 0.0]).double(), outputs) == ()
-    assert _at_rest(torch.tensor([1.01 * least, 0.0]).double(), outputs) == (
-        "outputs at rest: 0.03571  0, taken away from the outputs before they are judged",
-    )
+@torch.no_grad()
+def test_constants_of_more_than_a_hundredth_are_noted():
+    net, x = replace(integrator(), task=Integration((0.9, 0.7), (2.0, -0.5))), normal(8, 60, 2)
+    size = net.outputs(x).square().mean((0, 1)).sqrt()
+    for part, notes in ((0.009, 0), (0.011, 1)):
+        offset = torch.tensor([0.0, part * float(size[1])])
+        assert len(given_readout(replace(net, offset=offset), x).notes) == notes
 
 
-def test_outputs_that_would_be_the_integrals_in_another_order_or_with_other_signs_are_told():
-    z = normal(4, 50, 2)
-    assert _turned(z, z) == ()
-    assert _turned(z[..., [1, 0]], z) == (
-        "outputs in the order 2 1, signs + +, would be the integrals: relative error 0 %",
-    )
-    assert _turned(z * torch.tensor([1.0, -1.0]), z) == (
-        "outputs in the order 1 2, signs + -, would be the integrals: relative error 0 %",
-    )
-    assert "relative error 9 %" in _turned(-1.09 * z, z)[0]
-    assert _turned(-1.11 * z, z) == ()
+@pytest.mark.parametrize(
+    ("order", "signs", "size", "expected"),
+    [
+        ([0, 1], [1, 1], 1.0, ()),
+        ([1, 0], [1, 1], 1.0, ("order 2 1", "signs + +", "error 0 %")),
+        ([0, 1], [1, -1], 1.0, ("order 1 2", "signs + -", "error 0 %")),
+        ([0, 1], [-1, -1], 1.09, ("order 1 2", "signs - -", "error 9 %")),
+        ([0, 1], [-1, -1], 1.11, ()),  # not within 10 %
+    ],
+)
+@torch.no_grad()
+def test_outputs_in_another_order_or_of_another_sign_than_the_task_are_noted(order, signs, size, expected):
+    decoders = size * torch.eye(2, dtype=torch.float64)[:, order] * torch.tensor(signs)
+    net = integrator(decoders=decoders, task=Integration((0.9, 0.7)))
+    notes = given_readout(net, normal(8, 60, 2)).notes
+    assert len(notes) == bool(expected)
+    for text in expected:
+        assert text.replace("error 0 %", "error ") in notes[0]
 
 
 def test_how_neurons_code_integrals_against_regressions_written_out():
@@ -182,7 +188,7 @@ def test_initial_states_are_taken_for_real_where_they_explain_a_hundredth_more()
         signals = Integration(0.9).targets(x) + size * powers + 0.1 * normal(4, 20, 1, seed=1)
         both = [fit_integrals(signals, x, from_rest=way) for way in (True, False)]
         assert (both[1].explained <= both[0].explained + 0.01) == from_rest
-        fit, found = _fit(signals, x)
+        fit, found = fit_with_or_without_starts(signals, x)
         assert found == from_rest
         assert fit.explained == both[not from_rest].explained
 
@@ -193,40 +199,36 @@ def test_a_readout_is_judged_without_what_trials_started_with():
     powers = np.array([0.9, 0.6]) ** np.arange(1, 31)[:, None]
     beyond = np.eye(30) - powers @ np.linalg.pinv(powers)
     seen, truth = (beyond @ (each - each.mean((0, 1))).numpy() for each in (h, z))
-    found = _held_out(h, z, (0.9, 0.6))
-    np.testing.assert_allclose(found.targets, truth[1::2], atol=1e-9)
+    outputs, targets = held_out(h, z, (0.9, 0.6))
+    np.testing.assert_allclose(targets, truth[1::2], atol=1e-9)
     columns, wanted = np.concatenate(seen[::2]), np.concatenate(truth[::2])
     weights = np.linalg.lstsq(np.column_stack([np.ones(60), columns]), wanted, rcond=None)[0]
-    np.testing.assert_allclose(found.outputs, weights[0] + seen[1::2] @ weights[1:], atol=1e-6)
+    np.testing.assert_allclose(outputs, weights[0] + seen[1::2] @ weights[1:], atol=1e-6)
 
 
 def test_as_few_samples_as_coefficients_are_refused():
     x = normal(1, 11, 2)
-    for steps, message in ((10, "10 samples; allowed: more than 10"), (11, None)):
-        recording = Recording(activity=normal(1, steps, 3, seed=1), inputs=x[:, :steps])
-        if message is None:
-            _require_enough(recording)
-        else:
-            with pytest.raises(InputError, match=message):
-                _require_enough(recording)
+    require_enough(Recording(activity=normal(1, 11, 3, seed=1), inputs=x))
+    with pytest.raises(InputError) as caught:
+        require_enough(Recording(activity=normal(1, 10, 3, seed=1), inputs=x[:, :10]))
+    assert (caught.value.field, caught.value.value) == ("activity", 10)
 
 
-def test_samples_at_the_limits_of_what_can_be_used():
-    for size, fine in ((2e-100, True), (5e-101, False), (5e99, True), (2e100, False), (0.0, True)):
-        if fine:
-            require_unit(values=torch.tensor([size], dtype=torch.float64))
-        else:
-            with pytest.raises(InputError, match="change the unit"):
-                require_unit(values=torch.tensor([size], dtype=torch.float64))
-    require_steps(torch.zeros(1, 3, 1))
-    with pytest.raises(InputError, match="2 steps; allowed: 3 or more"):
-        require_steps(torch.zeros(1, 2, 1))
-    assert given_inputs(torch.ones(4, 2), 2).shape == (1, 4, 2)
-    assert given_inputs(torch.ones(3, 4, 2), 2).shape == (3, 4, 2)
+def test_test_inputs_have_trials_times_and_something_in_each_channel():
+    assert check_inputs(torch.ones(4, 2), 2).shape == (1, 4, 2)
+    assert check_inputs(torch.ones(3, 4, 2), 2).shape == (3, 4, 2)
     nothing = torch.ones(4, 3)
     nothing[:, 1:] = 0
-    with pytest.raises(InputError, match="0 throughout in channel 2, 3;"):
-        given_inputs(nothing, 3)
+    with pytest.raises(InputError) as caught:
+        check_inputs(nothing, 3)
+    assert (caught.value.field, caught.value.value) == ("inputs", [2, 3])
+
+
+def test_sequences_of_two_steps_have_no_memory():
+    require_memory(torch.zeros(1, 3, 1))
+    with pytest.raises(InputError) as caught:
+        require_memory(torch.zeros(1, 2, 1))
+    assert (caught.value.field, caught.value.value) == ("inputs", 2)
 
 
 @torch.no_grad()
@@ -254,7 +256,7 @@ def test_errors_by_kind_and_duration_and_where_they_end_each_channel():
     """Outputs are twice and -0.5 times the integrals, and 0.9 and 0.7 their decays: relative to a task of others."""
     net, task = integrator(), Integration((0.9, 0.6), (2.05, -0.5))
     noise, step = 0.1 * normal(3, 20, 2), 0.01 * torch.ones(1, 20, 2).double()
-    found = _tested(net, task, torch.tensor([False, False]), [("a", noise[:, :9]), ("a", noise), ("b", step)])
+    found = measure_accuracy(net, task, torch.tensor([False, False]), [("a", noise[:, :9]), ("a", noise), ("b", step)])
     curves = {}
     for kind, x in (("a", noise[:, :9]), ("a", noise), ("b", step)):
         off, targets = (net.outputs(x) - task.targets(x)).square(), task.targets(x).square()
@@ -265,52 +267,55 @@ def test_errors_by_kind_and_duration_and_where_they_end_each_channel():
     within = {kind: int((torch.arange(1, 21) * (curve[:, 1] <= 0.1)).max()) for kind, curve in curves.items()}
     assert found.durations == (20, min(within.values()))
     assert found.limits == ("a", min(within, key=lambda kind: within[kind]))
-    absent = _tested(net, task, torch.tensor([True, False]), [("a", noise)])
+    absent = measure_accuracy(net, task, torch.tensor([True, False]), [("a", noise)])
     assert math.isnan(absent.errors["a"][20][0])
     assert absent.errors["a"][20][1] == found.errors["a"][20][1]
 
 
 @torch.no_grad()
-def test_what_is_observed_are_the_currents_and_activity_of_the_neurons_that_are_held():
-    net = integrator((0.9, 0.7, 0.5)[:2], form="current")
-    net = replace(net, f=activation.make("tanh"))
-    x, held = normal(5, 7, 2), torch.tensor([1])
-    currents, activity = _sampled(net, x, held)
+def test_the_currents_and_activity_of_the_held_neurons_are_observed():
+    net = replace(integrator((0.9, 0.7), form="current"), f=activation.make("tanh"))
+    x = normal(5, 7, 2)
     states = net.run(x)
-    torch.testing.assert_close(activity, net.rate(states)[..., held])
-    torch.testing.assert_close(currents, states[..., held])  # v - b, where b = 0
-    seen = _observed(net, x, torch.arange(2), "inputs")
-    torch.testing.assert_close(seen.currents, states)
-    torch.testing.assert_close(seen.activity, net.rate(states))
-    assert seen.read.source == "given"
-    fitted = _observed(replace(net, decoders=None), x, torch.arange(2), "inputs")
-    torch.testing.assert_close(fitted.currents, states)
-    torch.testing.assert_close(fitted.activity, net.rate(states))
-    torch.testing.assert_close(fitted.read.signals, fitted.shape.coordinates(states, 2))
+    one = torch.tensor([1])
+    currents, activity, _, _ = observe(replace(net, decoders=None), x, one, False, "inputs")
+    torch.testing.assert_close(activity, net.rate(states)[..., one])
+    torch.testing.assert_close(currents, states[..., one])  # v - b, where b = 0
+    for own_readout, source in ((True, "given"), (False, "fitted")):
+        currents, activity, components, readout = observe(net, x, torch.arange(2), own_readout, "inputs")
+        torch.testing.assert_close(currents, states)
+        torch.testing.assert_close(activity, net.rate(states))
+        assert readout.source == source
+    torch.testing.assert_close(readout.signals, components.coordinates(states, 2))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("f", ["relu", "sigmoid", torch.sin])
 def test_a_factored_network_is_observed_without_all_of_its_states(f):
-    """And the same is seen of it as of the same network with a full matrix."""
+    """The results are those of the same network with a full matrix."""
     net = VanillaRNN.of(design(Integration([0.9, 0.7]), 40).network)
     net = replace(net, f=activation.make(f), bias=normal(40) / 10)
     full = replace(net, recurrent=Dense(net.recurrent.matrix()))
     x, held = normal(5, 7, 2), torch.tensor([3, 0, 39])
-    for found, expected in zip(_sampled(net, x, held), _sampled(full, x, held), strict=True):
+    for found, expected in zip(
+        observe(net, x, held, True, "inputs")[:2], observe(full, x, held, True, "inputs")[:2], strict=True
+    ):
         torch.testing.assert_close(found, expected)
     reduced = latent(net)
-    for found, expected in zip(_walked(net, reduced, x), _walked(full, reduced, x), strict=True):
-        torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(visited(net, reduced, x), visited(full, reduced, x))
 
 
-def test_as_many_trials_as_can_be_held_and_tests_of_both_kinds_and_durations():
-    trials = {neurons: len(_drive(64, 1, torch.arange(neurons), 0)) for neurons in (10, 1000, 2000, 100_000)}
-    assert trials == {10: 64, 1000: 64, 2000: 32, 100_000: 16}
-    net = mistyped(SimpleNamespace(neurons=10, channels=3))
-    shapes = [(kind, tuple(x.shape)) for kind, x in _tests(net, None, torch.Generator())]
-    assert shapes == [(kind, size) for kind in ("white noise", "bursts") for size in ((128, 200, 3), (16, 2000, 3))]
-    given = torch.ones(1, 2, 3)
-    ((kind, x),) = _tests(net, given, torch.Generator())
-    assert kind == "inputs"
-    assert x is given
+@pytest.mark.parametrize(("neurons", "trials"), [(10, 64), (2000, 32), (5000, 16)])
+def test_as_many_trials_are_observed_as_can_be_held(neurons, trials, monkeypatch):
+    lengths = []
+
+    def observed(net, inputs, *rest):
+        lengths.append(len(inputs))
+        raise InterruptedError
+
+    monkeypatch.setattr("rni.analysis.examination.HELD", 5000)
+    monkeypatch.setattr("rni.analysis.examination.observe", observed)
+    net = VanillaRNN.of(design(Integration(0.9), neurons).network)
+    with pytest.raises(InterruptedError):
+        examine(net, None, 0)
+    assert lengths == [trials]

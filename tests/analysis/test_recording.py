@@ -217,23 +217,38 @@ def test_populations_of_a_recording_are_those_that_were_put_in(generator):
 
 
 @pytest.mark.parametrize(
+    ("call", "field", "value"),
+    [
+        (lambda: analyze(Recording(torch.ones(2, 9, 3), torch.randn(2, 9, 1))), "activity", None),  # constant
+        (lambda: analyze(Recording(torch.randn(1, 3, 3), torch.randn(1, 3, 1))), "activity", 3),  # samples
+        (
+            lambda: analyze(Recording(torch.zeros(2, 9, 3), torch.zeros(2, 9, 1)), task=Integration(0.9)),
+            "task",
+            Integration(0.9),
+        ),
+        (lambda: analyze(nn.RNN(2, 5), inputs=torch.zeros(3, 9, 1)), "inputs", (3, 9, 1)),
+        (lambda: analyze(nn.RNN(2, 5), task=Integration(0.9)), "decays", (0.9,)),
+        (
+            lambda: analyze({"recurrent": 1e9 * torch.eye(3), "input_weights": torch.ones(3, 1), "activation": "relu"}),
+            "network",
+            None,  # runs away
+        ),
+    ],
+)
+def test_samples_without_information_are_refused(call, field, value):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert (caught.value.field, caught.value.value) == (field, value)
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: Recording(torch.full((2, 9, 3), math.nan), torch.zeros(2, 9, 1)), "54 of 54 samples are missing"),
         (lambda: Recording(torch.zeros(2, 9, 3), torch.zeros(2, 8, 1)), "the same trials and times"),
         (lambda: Recording(torch.zeros(9), torch.zeros(9)), r"activity: shape \(9,\); allowed: \(trials, time, n\)"),
-        (lambda: analyze(Recording(torch.ones(2, 9, 3), torch.randn(2, 9, 1))), "activity: constant"),
-        (lambda: analyze(Recording(torch.randn(1, 3, 3), torch.randn(1, 3, 1))), "signals: 3 samples; allowed: more"),
-        (lambda: analyze(Recording(torch.zeros(2, 9, 3), torch.zeros(2, 9, 1)), task=Integration(0.9)), "task, inputs"),
-        (lambda: analyze(nn.RNN(2, 5), inputs=torch.zeros(3, 9, 1)), r"inputs: shape \(3, 9, 1\); allowed: finite"),
-        (lambda: analyze(nn.RNN(2, 5), task=Integration(0.9)), "decays: 1; allowed: 2"),
-        (
-            lambda: analyze({"recurrent": 1e9 * torch.eye(3), "input_weights": torch.ones(3, 1), "activation": "relu"}),
-            r"network: runs away within 200 steps of N\(0, 1\) inputs",
-        ),
     ],
 )
-def test_samples_that_say_nothing_are_refused(call, message):
-    with pytest.raises(InputError, match=message) as caught:
+def test_recordings_without_samples_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
         call()
-    assert "\n" not in str(caught.value)

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from told import of, there
 
-from rni import VanillaRNN
+from rni import Analysis, VanillaRNN, analyze
 from rni import activations as activation
-from rni.analysis.rest import _followed, from_rest
+from rni.analysis.rest import follow, from_rest
 from rni.weights import Dense
 
 
@@ -23,6 +24,22 @@ def test_a_leaky_network_with_biases_starts_where_it_rests():
     torch.testing.assert_close(rested.initial, torch.tensor([2.0, 2.0]).double())  # b / (1 - w)
     assert rested.notes == ("tested from where it rests without inputs, to which it goes from its initial state",)
     assert from_rest(rested) is rested
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_analyze_takes_one_leak_for_each_neuron_and_no_initial_state(bias):
+    """Neuron i, on its own, rests at b / (1 - w) whatever its leak, and decays as 1 - leak (1 - w)."""
+    leak = torch.tensor([0.5, 0.25, 1.0], dtype=torch.float64)
+    net = linear([0.98, 0.96, 0.99], [bias] * 3, leak=leak)
+    rested = from_rest(net)
+    if bias:
+        torch.testing.assert_close(there(rested.initial), torch.tensor([50.0, 25.0, 100.0]).double())
+    else:
+        assert rested is net
+    assert from_rest(linear([0.5], [1.0], leak=torch.ones(1))).initial is None  # no neuron is leaky
+    found = of(Analysis, analyze(net))
+    assert found.leak == (0.5, 0.25, 1.0)
+    assert sorted(mode.multiplier for mode in found.dynamics.fixed_points.points[0].modes) == pytest.approx([0.99] * 3)
 
 
 def test_a_network_without_leak_biases_or_initial_state_is_taken_as_it_is():
@@ -54,9 +71,9 @@ def test_a_way_that_is_rounding_beside_the_state_is_none():
 def test_a_state_is_followed_until_it_stays_the_same_or_for_as_long_as_is_asked():
     net = linear([0.5], [0.0], initial=[1.0])
     for most in (1, 2, 7):
-        state, steps = _followed(net, most)
+        state, steps = follow(net, most)
         assert state.tolist() == [[0.5**most]]
         assert steps == most
-    state, steps = _followed(linear([0.0], [3.0]), 9)
+    state, steps = follow(linear([0.0], [3.0]), 9)
     assert (state.tolist(), steps) == ([[3.0]], 2)
-    assert _followed(linear([0.5], [1.0], leak=0.5), 2)[0].tolist() == [[0.875]]  # 0, 1/2, 7/8
+    assert follow(linear([0.5], [1.0], leak=0.5), 2)[0].tolist() == [[0.875]]  # 0, 1/2, 7/8

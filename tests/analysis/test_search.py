@@ -8,11 +8,21 @@ import torch
 
 from rni import VanillaRNN
 from rni import activations as activation
-from rni.analysis.behaviour import _fastest, _fate, _nearest, _parts, _range, feedforward, period, random, watch
-from rni.analysis.latents import latent
-from rni.analysis.search import _by_gradients, _by_matrices, between, descend, distinct, polish, spaced, still_points
-from rni.analysis.stationary import Mode, _cosines, _eigenvalues, _sided, _spectrum, _stability, duration, find, times
-from rni.analysis.visited import settle
+from rni.analysis.behaviour import feedforward, follow, looks_random, nearest_of, outcomes, period
+from rni.analysis.latents import latent, marks, settle
+from rni.analysis.stationary import (
+    Mode,
+    descend,
+    distinct,
+    duration,
+    find,
+    one_sided_slopes,
+    polish,
+    solve_by_conjugate_gradients,
+    solve_by_matrices,
+    spaced,
+    time_scales,
+)
 from rni.weights import Dense, LowRank
 
 
@@ -32,27 +42,12 @@ def test_rows_are_spaced_from_the_first_to_the_last():
     assert spaced(torch.arange(5), 1).tolist() == [0]
 
 
-def test_saddles_are_looked_for_half_way_and_all_about():
-    points = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 4.0]]).double()
-    found = between(points, 1000)
-    assert found[:3].tolist() == [[1, 0], [0, 2], [1, 2]]
-    size = 2 * float((points - points.mean(0)).square().mean().sqrt())
-    torch.testing.assert_close(found[3:].mean(0), points.mean(0), atol=0.1 * size, rtol=0)
-    assert float(found[3:].std(0).mean()) == pytest.approx(size, rel=0.1)
-    assert len(found) == 1003
-    assert len(between(points, 2)) == 2 + 2
-    assert len(between(points[:1], 5)) == 0
-    assert len(between(normal(3, 32), 9)) == 3 + 9
-    many = normal(3, 33)
-    torch.testing.assert_close(between(many, 9), torch.stack([many[[0, 1]], many[[0, 2]], many[[1, 2]]]).mean(1))
-
-
 def test_both_ways_solve_the_damped_equations():
     r"""$(J^\dagger J + \mu)\,\delta = g$ with $J = R^\dagger f' L - 1$."""
     net = reduced(1.3 * normal(12, 12) / 12**0.5)
     kappa, gradient, mu = normal(5, 12, seed=1), normal(5, 12, seed=2), torch.logspace(-3, 1, 5, dtype=torch.float64)
     slopes = net.slopes(kappa)
-    exact, close = (solve(net, slopes, gradient, mu) for solve in (_by_matrices, _by_gradients))
+    exact, close = (solve(net, slopes, gradient, mu) for solve in (solve_by_matrices, solve_by_conjugate_gradients))
     for k in range(5):
         j = torch.autograd.functional.jacobian(lambda x: net.pull(x[None])[0], kappa[k])
         normal_matrix = j.T @ j + mu[k] * torch.eye(12, dtype=torch.float64)
@@ -80,7 +75,7 @@ def test_polishing_stays_within_reach():
     net = reduced([[1.6]])
     root = torch.tensor([[1.0]]).double()
     for _ in range(200):
-        root = net.step(root)
+        root = root + net.pull(root)
     near = root + 1e-3
     assert abs(polish(net, near, 0.1) - root) < 1e-12
     assert torch.equal(polish(net, near, 1e-6), near)
@@ -97,21 +92,25 @@ def test_of_close_rows_the_stillest_stays():
     assert kept.flatten().tolist() == [0]
 
 
-def test_each_start_leads_to_its_point_and_the_saddle_between_is_found_too():
-    net = reduced(torch.diag(torch.tensor([1.6, 0.3])))
+def test_the_saddle_between_two_attractors_is_found_from_states_next_to_these():
+    w = torch.diag(torch.tensor([1.6, 0.3])).double()
+    net = VanillaRNN(Dense(w), torch.eye(2).double(), activation.make("tanh"), torch.zeros(2).double())
+    once = latent(net)
     begun = torch.tensor([[1.0, 0.5], [-1.0, 0.2], [2.0, -0.5], [-0.5, 0.0]]).double()
-    points, member = still_points(net, begun, 8, 2.0)
-    assert len(points) == 3
-    assert net.pull(points).norm(dim=1).max() < 1e-12
-    assert points[member][:, 0].sign().tolist() == [1, -1, 1, -1]
-    assert float(points.norm(dim=1).min()) < 1e-12
+    found = find(net, once, begun, begun)
+    assert once.pull(torch.from_numpy(found.latent)).norm(dim=1).max() < 1e-12
+    kinds = {
+        round(float(kappa[0]), 1): point.stability for kappa, point in zip(found.latent, found.points, strict=True)
+    }
+    root = round(float(abs(found.latent[:, 0]).max()), 1)
+    assert kinds == {root: "attractor", -root: "attractor", 0.0: "saddle"}
 
 
 def test_each_visited_state_counts_for_the_point_that_it_settles_next_to():
     net = VanillaRNN(Dense(torch.tensor([[1.6]]).double()), torch.ones(1, 1), activation.make("tanh"), torch.zeros(1))
     once = latent(net)
     begun = torch.tensor([[0.5], [1.0], [-1.0], [2.0], [0.7]]).double()
-    settled = settle(once, begun)[-1]
+    settled = settle(once, begun, marks(once))[-1]
     found = find(net, once, begun, settled)
     shares = {round(float(at[0]), 1): point.reached for at, point in zip(found.latent, found.points, strict=True)}
     root = float(settled[0, 0])
@@ -124,32 +123,38 @@ def test_each_visited_state_counts_for_the_point_that_it_settles_next_to():
     fewer = find(net, once, begun, settled, described=2)
     assert [len(point.modes) for point in fewer.points] == [1, 1, 0]
     np.testing.assert_allclose(fewer.eigenvalues, found.eigenvalues)
-    assert (len(fewer), fewer.found, len(fewer.first(2)), fewer.first(2).found) == (3, 3, 2, 3)
+    assert (len(fewer), fewer.found) == (3, 3)
 
 
-def test_the_kinds_of_points_by_their_multipliers():
-    kinds = {
-        "attractor": [0.9, -0.9],
-        "marginal point": [1.0, 0.5],
-        "saddle": [1.1, 0.5],
-        "repeller": [1.1, -1.2],
-    }
-    for kind, values in kinds.items():
-        assert _stability(np.array(values)) == kind
-    assert _stability(np.array([1.1j, 1.0])) == "saddle"
+@pytest.mark.parametrize(
+    ("weights", "kind"),
+    [
+        ([0.9, -0.9], "attractor"),
+        ([1.0, 0.5], "marginal point"),
+        ([1.1, 0.5], "saddle"),
+        ([1.1, 1.0], "saddle"),
+        ([1.1, -1.2], "repeller"),
+    ],
+)
+def test_the_kinds_of_points_by_their_multipliers(weights, kind):
+    w = torch.diag(torch.tensor(weights)).double()
+    net = VanillaRNN(Dense(w), torch.eye(2).double(), activation.make("linear"), torch.zeros(2).double())
+    found = find(net, latent(net), torch.zeros(1, 2).double(), torch.zeros(1, 2).double())
+    assert [point.stability for point in found.points] == [kind]
 
 
 def test_eigenvalues_alone_are_those_with_eigenvectors():
-    net = reduced(normal(6, 6), leak=0.3)
-    slopes = net.slopes(normal(1, 6, seed=1))
-    values, rights, lefts = _spectrum(net, slopes)
-    step = torch.autograd.functional.jacobian(lambda x: net.step(x[None])[0], normal(1, 6, seed=1)[0]).numpy()
-    np.testing.assert_allclose(step @ rights, values * rights, atol=1e-12)
-    np.testing.assert_allclose(lefts.T @ step, values[:, None] * lefts.T, atol=1e-12)
-    assert (np.diff(np.abs(values)) <= 1e-12).all()
-    alone = _eigenvalues(net, slopes)
-    np.testing.assert_allclose(np.abs(alone), np.abs(values))
-    np.testing.assert_allclose(np.sort_complex(alone), np.sort_complex(values))
+    """Eigenvalues of all points are those of the step, also where no modes are described."""
+    w = 0.9 * normal(6, 6) / 6**0.5
+    net = VanillaRNN(Dense(w), torch.eye(6).double(), activation.make("tanh"), normal(6, seed=2), leak=0.3)
+    once, start = latent(net), normal(1, 6, seed=1)
+    whole, alone = (find(net, once, start, start, described) for described in (64, 0))
+    kappa = torch.from_numpy(whole.latent[0])
+    step = torch.autograd.functional.jacobian(lambda x: x + once.leak * once.pull(x[None])[0], kappa).numpy()
+    for found in (whole, alone):
+        np.testing.assert_allclose(np.sort_complex(found.eigenvalues[0]), np.sort_complex(np.linalg.eigvals(step)))
+        assert (np.diff(np.abs(found.eigenvalues[0])) <= 1e-12).all()
+    assert alone.points[0].modes == ()
 
 
 @pytest.mark.parametrize("unit", [1.0, 100.0])
@@ -167,14 +172,14 @@ def test_slopes_at_a_kink_are_those_on_the_side_of_the_farthest_start(unit):
 
     def slopes(*moves, point=at):
         starts = at + unit * torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
-        return _sided(once, point, starts, unit).tolist()
+        return one_sided_slopes(once, point, starts, unit).tolist()
 
-    assert slopes((-3.0, 1.0), (1.0, 1.0)) == [[0, 1]]
-    assert slopes((-0.5, 0.0), (1.0, 1.0)) == [[1, 1]]
-    assert slopes((3.0, -1.0), (-0.5, 0.0)) == [[1, 1]]
-    assert slopes((-3.0, 1.0), point=at + 1e-8 * unit) == [[0, 1]]  # as near is at the kink
-    assert slopes((-3.0, 1.0), point=at + 1e-6 * unit) == [[1, 1]]
-    assert slopes() == once.slopes(at)[None].tolist()
+    assert slopes((-3.0, 1.0), (1.0, 1.0)) == [0, 1]
+    assert slopes((-0.5, 0.0), (1.0, 1.0)) == [1, 1]
+    assert slopes((3.0, -1.0), (-0.5, 0.0)) == [1, 1]
+    assert slopes((-3.0, 1.0), point=at + 1e-8 * unit) == [0, 1]  # as near is at the kink
+    assert slopes((-3.0, 1.0), point=at + 1e-6 * unit) == [1, 1]
+    assert slopes() == once.slopes(at).tolist()
 
 
 @pytest.mark.parametrize(("beyond", "kinds"), [(1e-3, ["slow point"]), (0.02, ["slow point"]), (0.03, [])])
@@ -200,22 +205,15 @@ def test_where_two_points_have_met_states_are_slow(beyond, kinds, leak):
 
 
 def test_time_constants_and_periods_of_multipliers():
-    assert times(math.exp(-0.1)) == (pytest.approx(10), math.inf)
-    assert times(math.exp(0.1)) == (pytest.approx(-10), math.inf)
-    assert times(-0.5) == (pytest.approx(1 / math.log(2)), 2)
-    assert times(0.5j) == (pytest.approx(1 / math.log(2)), 4)
-    assert times(complex(0.0, -1.0)) == (math.inf, 4)
-    assert times(1 + 1e-12) == (math.inf, math.inf)
-    assert times(0.0) == (0, math.inf)
-    assert times(-1e-13)[1] == math.inf  # rounding has no period
-    assert times(complex(1.0, 1e-10))[1] == math.inf
-
-
-def test_cosines_have_neither_sign_nor_phase_nor_size():
-    modes = torch.tensor([[1.0, 1.0j, 0.0], [1.0, 0.0, 0.0]], dtype=torch.complex128)
-    vectors = torch.tensor([[-2.0, 0.0], [0.0, 0.5]]).double()
-    half = 0.5**0.5
-    torch.testing.assert_close(_cosines(modes, vectors), torch.tensor([[half, half], [1, 0], [0, 0]]).double())
+    assert time_scales(math.exp(-0.1)) == (pytest.approx(10), math.inf)
+    assert time_scales(math.exp(0.1)) == (pytest.approx(-10), math.inf)
+    assert time_scales(-0.5) == (pytest.approx(1 / math.log(2)), 2)
+    assert time_scales(0.5j) == (pytest.approx(1 / math.log(2)), 4)
+    assert time_scales(complex(0.0, -1.0)) == (math.inf, 4)
+    assert time_scales(1 + 1e-12) == (math.inf, math.inf)
+    assert time_scales(0.0) == (0, math.inf)
+    assert time_scales(-1e-13)[1] == math.inf  # rounding has no period
+    assert time_scales(complex(1.0, 1e-10))[1] == math.inf
 
 
 def test_a_mode_is_described_in_steps_and_in_time():
@@ -227,21 +225,22 @@ def test_a_mode_is_described_in_steps_and_in_time():
 
 
 @pytest.mark.parametrize(("weight", "leak"), [(1.01, 0.5), (0.99, 1.0)])
-def test_a_linear_network_is_watched_for_200_own_times(weight, leak):
-    watched = watch(reduced([[weight]], "linear", leak), torch.tensor([[1.0], [2.0]]).double())
+def test_a_linear_network_is_followed_for_200_own_times(weight, leak):
+    states = torch.tensor([[1.0], [2.0]]).double()
+    lyapunov, parting, found, sustained = follow(reduced([[weight]], "linear", leak), states)
     multiplier = 1 - leak + leak * weight
     steps = round(200 / leak)
     squares = multiplier ** (2 * np.arange(steps))
-    assert watched.lyapunov == pytest.approx(math.log(multiplier), rel=1e-9)
-    assert watched.parting == pytest.approx(math.log(multiplier) * (steps - steps // 4), rel=1e-9)
+    assert lyapunov == pytest.approx(math.log(multiplier), rel=1e-9)
+    assert parting == pytest.approx(math.log(multiplier) * (steps - steps // 4), rel=1e-9)
     half = steps // 2
-    assert watched.sustained == pytest.approx((squares[half:].mean() / squares[:half].mean()) ** 0.5, rel=1e-9)
-    assert watched.period is None
+    assert sustained == pytest.approx((squares[half:].mean() / squares[:half].mean()) ** 0.5, rel=1e-9)
+    assert found is None
 
 
 def test_the_exponent_is_that_of_the_direction_that_grows_most():
-    watched = watch(reduced(torch.diag(torch.tensor([0.5, 1.02, 0.9])), "linear"), normal(3, 3))
-    assert watched.lyapunov == pytest.approx(math.log(1.02), rel=1e-3)
+    lyapunov, *_ = follow(reduced(torch.diag(torch.tensor([0.5, 1.02, 0.9])), "linear"), normal(3, 3))
+    assert lyapunov == pytest.approx(math.log(1.02), rel=1e-3)
 
 
 @pytest.mark.parametrize("angle", [0.31, 0.63, math.pi])
@@ -259,15 +258,15 @@ def test_few_neurons_and_uneven_weights_are_not_called_random():
     def with_w(w):
         return VanillaRNN(Dense(w), torch.ones(len(w), 1), activation.make("tanh"), torch.zeros(len(w)))
 
-    assert random(with_w(normal(200, 200)))
-    assert random(with_w(5 * normal(20, 20, seed=3)))
-    assert not random(with_w(normal(19, 19)))
-    assert not random(with_w(normal(200, 200) * torch.linspace(0.1, 2, 200)))
+    assert looks_random(with_w(normal(200, 200)))
+    assert looks_random(with_w(5 * normal(20, 20, seed=3)))
+    assert not looks_random(with_w(normal(19, 19)))
+    assert not looks_random(with_w(normal(200, 200) * torch.linspace(0.1, 2, 200)))
     values = torch.linalg.svdvals(normal(200, 200))
-    assert random(with_w(torch.eye(200)), values)
-    assert not random(with_w(torch.eye(200)), torch.cat([values[:-1], 1.2 * values[:1]]))
-    assert not random(with_w(torch.eye(200)), torch.linspace(0, 1, 200))
-    assert not random(with_w(torch.eye(200)), torch.zeros(200))
+    assert looks_random(with_w(torch.eye(200)), values)
+    assert not looks_random(with_w(torch.eye(200)), torch.cat([values[:-1], 1.2 * values[:1]]))
+    assert not looks_random(with_w(torch.eye(200)), torch.linspace(0, 1, 200))
+    assert not looks_random(with_w(torch.eye(200)), torch.zeros(200))
 
 
 def fate(w, last, f="tanh", leak=1.0, later=None, first=None):
@@ -278,11 +277,11 @@ def fate(w, last, f="tanh", leak=1.0, later=None, first=None):
     )
     last = torch.as_tensor(last).double()
     later, first = (last if each is None else torch.as_tensor(each).double() for each in (later, first))
-    return _fate(once, find(net, once, first, last), first, later, last)
+    return outcomes(once, find(net, once, first, last), first, later, last)
 
 
 def test_states_end_at_two_attractors():
-    root = float(settle(reduced([[1.6]]), torch.ones(1, 1).double())[-1, 0, 0])
+    root = float(settle(reduced([[1.6]]), torch.ones(1, 1).double(), [50])[-1, 0, 0])
     ends = [[root]] * 6 + [[-root]] * 3 + [[0.0]]
     found = fate([[1.6]], ends, first=torch.linspace(-2, 2, 10)[:, None])
     assert found["attractors"] == (0.6, 0.3)
@@ -309,18 +308,23 @@ def test_states_of_a_line_end_graded_and_of_a_cycle_go_on():
         assert bool(fate(turning, circle, "linear", later=circle / factor)["moving"]) == moves
 
 
-def test_where_nothing_is_left_there_is_no_fate():
-    empty, once = torch.zeros(0, 1).double(), reduced([[0.5]])
-    assert _range(empty) == _fastest(once, empty) == 0
-    assert _range(torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])) == 5
-    assert _fastest(reduced([[0.5]], "linear", 0.5), torch.tensor([[4.0], [-8.0]]).double()) == 2
-    assert _parts(torch.tensor(each) == 1 for each in ([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0])) == (0.5, 0.75)
-    distance, which = _nearest(torch.tensor([[0.0], [3.5]]), torch.tensor([[1.0], [5.0]]), 9.0)
+def test_the_nearest_of_several_states():
+    distance, which = nearest_of(torch.tensor([[0.0], [3.5]]), torch.tensor([[1.0], [5.0]]), 9.0)
     assert (distance.tolist(), which.tolist()) == ([1, 1.5], [0, 1])
-    assert _nearest(torch.tensor([[0.0], [3.0]]), torch.zeros(0, 1), 9.0)[0].tolist() == [9, 9]
+    assert nearest_of(torch.tensor([[0.0], [3.0]]), torch.zeros(0, 1), 9.0)[0].tolist() == [9, 9]
     several = torch.tensor([[0.0], [3.0], [4.0]])
-    assert _nearest(several, several, 9.0, itself=False)[0].tolist() == [3, 1, 1]
-    assert _nearest(several[:1], several[:1], 9.0, itself=False)[0].tolist() == [9]
+    assert nearest_of(several, several, 9.0, itself=False)[0].tolist() == [3, 1, 1]
+    assert nearest_of(several[:1], several[:1], 9.0, itself=False)[0].tolist() == [9]
+
+
+def test_states_that_all_run_away_have_no_outcome():
+    empty = torch.zeros(0, 1).double()
+    found = fate([[0.5]], torch.zeros(1, 1))
+    assert found["attractors"] == ()  # of a single state
+    once = reduced([[0.5]])
+    net = VanillaRNN(Dense(torch.full((1, 1), 0.5).double()), torch.ones(1, 1), once.f, once.bias)
+    points = find(net, once, torch.zeros(1, 1).double(), torch.zeros(1, 1).double())
+    assert outcomes(once, points, empty, empty, empty)["slow"] == 0
 
 
 def test_a_chain_of_neurons_has_no_loop_and_a_ring_has_one():
@@ -344,5 +348,5 @@ def test_each_leak_has_latent_coordinates_unless_they_are_as_many_as_neurons(lea
     net = VanillaRNN(Dense(w), torch.ones(6, 1), activation.make("tanh"), torch.zeros(6), leak=leak, form=form)
     once = latent(net)
     assert once.dimension == dimension
-    assert once.own_time == pytest.approx(1 / float(leak.max()))
+    assert once.own_time == pytest.approx(1 / float(leak.min()))
     assert (once.left is None or once.right is None) == (dimension == 6)

@@ -78,18 +78,21 @@ def test_a_silent_neuron_selects_nothing(manifold):
 
 @pytest.mark.parametrize("function", [linear_map, rectified_selectivity])
 @pytest.mark.parametrize(
-    ("samples", "integrals", "message"),
+    ("samples", "integrals", "wrong", "value"),
     [
-        (torch.ones(5, 3), torch.ones(4, 2), "shapes"),
-        (torch.ones(5, 3), torch.ones(5), "shapes"),
-        (torch.ones(5, 3), torch.ones(5, 2), "along 1 directions; allowed: 2"),
-        (torch.full((2, 3), float("nan")), torch.eye(2), "missing or infinite"),
-        (torch.ones(2, 3), torch.tensor([[1.0, 0.0], [0.0, float("inf")]]), "missing or infinite"),
+        (torch.ones(5, 3), torch.ones(4, 2), "samples", (5, 3)),
+        (torch.ones(5, 3), torch.ones(5), "integrals", (5,)),
+        (torch.ones(5, 3), torch.ones(5, 2), "integrals", 1),  # rank
+        (torch.full((2, 3), float("nan")), torch.eye(2), "samples", None),
+        (torch.ones(2, 3), torch.tensor([[1.0, 0.0], [0.0, float("inf")]]), "integrals", None),
     ],
 )
-def test_samples_that_can_not_be_used_are_refused(function, samples, integrals, message):
-    with pytest.raises(InputError, match=message):
+def test_samples_that_cannot_be_used_are_refused(function, samples, integrals, wrong, value):
+    with pytest.raises(InputError) as caught:
         function(samples, integrals)
+    name = "values" if function is linear_map else "activity"
+    assert caught.value.field == (name if wrong == "samples" else wrong)
+    assert caught.value.value == value
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-6])
@@ -114,16 +117,17 @@ def test_integrals_along_too_few_directions_are_refused_up_to_rounding(generator
 
 
 def test_arrays_of_other_shapes_are_refused():
-    for function, arrays in [
-        (current_coordinates, (torch.ones(5, 3), torch.ones(4, 2))),
-        (selectivity_vectors, (torch.ones(2, 2), torch.ones(4, 3))),
-        (angles, (torch.ones(5, 3),)),
-        (mixing, (torch.ones(5, 1),)),
-        (harmonics, (torch.ones(5, 2),)),
-        (harmonics, (torch.tensor([1.0, float("nan")]),)),
+    for function, arrays, field, value in [
+        (current_coordinates, (torch.ones(5, 3), torch.ones(4, 2)), "directions", (4, 2)),
+        (selectivity_vectors, (torch.ones(2, 2), torch.ones(4, 3)), "directions", (4, 3)),
+        (angles, (torch.ones(5, 3),), "vectors", (5, 3)),
+        (mixing, (torch.ones(5, 1),), "vectors", (5, 1)),
+        (harmonics, (torch.ones(5, 2),), "angles", (5, 2)),
+        (harmonics, (torch.tensor([1.0, float("nan")]),), "angles", None),
     ]:
-        with pytest.raises(InputError, match="allowed"):
+        with pytest.raises(InputError) as caught:
             function(*arrays)
+        assert (caught.value.field, caught.value.value) == (field, value)
 
 
 def test_currents_may_have_trials_and_times(generator):
@@ -132,8 +136,9 @@ def test_currents_may_have_trials_and_times(generator):
     found = current_coordinates(currents, directions)
     torch.testing.assert_close(found[3, 6], torch.stack([currents[3, 6] @ column for column in directions.T]))
     for arrays in ((currents[0], directions[:, 0]), (currents[..., :4], directions)):
-        with pytest.raises(InputError, match="allowed"):
+        with pytest.raises(InputError) as caught:
             current_coordinates(*arrays)
+        assert caught.value.field == "directions"
 
 
 def test_only_samples_in_which_a_neuron_is_active_count(generator):
