@@ -164,7 +164,7 @@ def memory(folder: Path) -> Row:
         sys.executable,
         "-m",
         "rni",
-        *sweep(folder, "out", 1, **options),
+        *sweep(folder, "out", 1, 200, **options),
     ]
     done = subprocess.run(command, env=_help.environment(), capture_output=True, text=True, check=False)
     rows = [row.split(",") for row in table(folder, "out").decode().splitlines()[1:]]
@@ -198,7 +198,7 @@ def partition(folder: Path) -> Row:
         expected = undisturbed(folder, 24)
         dask = stack.enter_context(cluster.running(folder / "dask", f"{NETWORK}.1", here))
         dask.add(*there, sys.executable, "-m", "dask", host=f"{NETWORK}.2")
-        arguments = sweep(folder, "other", 24, **{"--workers": ""})
+        arguments = sweep(folder, "other", 24, 200, **{"--workers": ""})
         place = arguments.index("--workers")
         arguments[place : place + 2] = ["--scheduler", dask.address]
         arguments[arguments.index("--store") + 1] = str(folder / "store2")

@@ -53,7 +53,7 @@ class Gain(Activation):
     def __call__(self, current):
         return self.slope * current
 
-    def derivative(self, current):
+    def derivative(self, current):  # pyright: ignore[reportIncompatibleMethodOverride]: a number, without an array
         return self.slope
 
 
