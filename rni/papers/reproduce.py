@@ -81,7 +81,7 @@ def reproduce(
     require_writable_folder(out)
     require_own(out, "index.html")
     if len(finished) < len(specifications):
-        require_writable_folder(root)
+        Store(root).require_writable()
     with runs_progress(list(specifications.values()), root, executor) as on_event:
         runs = compute_all(specifications.values(), root, executor, on_event)
     failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
