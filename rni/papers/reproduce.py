@@ -80,7 +80,7 @@ def reproduce(
     require_writable_folder(out)
     require_own(out, "index.html")
     if len(finished) < len(specifications):
-        require_writable_folder(results.root)
+        results.require_writable()
     with runs_progress(list(specifications.values()), results.root, executor) as on_event:
         runs = compute_all(specifications.values(), results.root, executor, on_event)
     failed = {key: run.reason for key, run in runs.items() if run.reason is not None}
