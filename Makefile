@@ -6,13 +6,23 @@ BIN := .venv/bin
 
 setup: .venv/ready
 
-# torch first and pinned: anything that asks for it later then finds it, instead of several GB of GPU packages. Not
+# PyTorch's own index has builds of torch for the processor alone. On Linux, pip's default index only has the build with
+# 2.7 GB of packages for graphics processors; `TORCH=default make setup` asks for it. The attempt at PyTorch's index is
+# short, for networks without a way to it.
+TORCH ?= cpu
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+
+# torch first: what asks for it later then finds it. --no-deps, because requirements.txt pins what torch depends on. Not
 # compiled, which takes half a minute: Python does it for the part that is ever imported.
 .venv/ready: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rni needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 	@echo "1 of 2: torch, some 200 MB"
-	$(BIN)/pip install --no-compile --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	@torch="$$(grep '^torch==' requirements.txt)"; install="$(BIN)/pip install --no-compile --disable-pip-version-check"; \
+	if [ "$(TORCH)" = default ] || ! $$install --no-deps --retries 0 --timeout 10 --index-url $(CPU_INDEX) "$$torch"; then \
+		echo "torch from pip's default index, on Linux with 2.7 GB for graphics processors"; \
+		$$install "$$torch"; \
+	fi
 	@echo "2 of 2: all else, some 400 MB; a few minutes"
 	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .

@@ -45,12 +45,12 @@ def measured(name: str) -> tuple[str, dict[str, float]]:
 
 def write(new: dict[str, str]) -> None:
     """The page, with sections by title that take the place of those before; what is written by hand ends it."""
-    text = RESULTS.read_text() if RESULTS.exists() else ""
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
     sections = {part.split("\n")[0]: part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]}
     sections |= {f"## {title}": section for title, section in new.items()}
     ordered = [sections[f"## {each.TITLE}"] for each in PARTS.values() if f"## {each.TITLE}" in sections]
-    ordered += filter(None, [BEFORE.read_text(), history.section(), TRIED.read_text()])
-    RESULTS.write_text("\n".join([HEAD, *(section.rstrip() + "\n" for section in ordered)]))
+    ordered += filter(None, [BEFORE.read_text(encoding="utf-8"), history.section(), TRIED.read_text(encoding="utf-8")])
+    RESULTS.write_text("\n".join([HEAD, *(section.rstrip() + "\n" for section in ordered)]), encoding="utf-8")
 
 
 def main() -> None:

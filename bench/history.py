@@ -28,13 +28,13 @@ def append(ratios: dict[str, float]) -> None:
         "load": load(),
         "ratios": ratios,
     }
-    with HISTORY.open("a") as file:
+    with HISTORY.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
 
 def section() -> str:
     """The trend of each ratio, as a section of the page; nothing where there is none."""
-    lines = HISTORY.read_text().splitlines() if HISTORY.exists() else []
+    lines = HISTORY.read_text(encoding="utf-8").splitlines() if HISTORY.exists() else []
     runs: list[dict[str, Any]] = [json.loads(line) for line in lines]
     names = dict.fromkeys(name for run in runs for name in run["ratios"])
     rows = [_row(name, [run for run in runs if name in run["ratios"]]) for name in names]

@@ -30,11 +30,11 @@ def write_all(folder: Path) -> None:
     """Only what has changed, so that the rest is not built again."""
     folder.mkdir(exist_ok=True)
     pages = {"commands": commands(), "fields": fields(), "errata": errata(), "figures": figures()}
-    pages["measured"] = (HERE.parent / "bench" / "RESULTS.md").read_text()
+    pages["measured"] = (HERE.parent / "bench" / "RESULTS.md").read_text(encoding="utf-8")
     for name, text in pages.items():
         path = folder / f"{name}.md"
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def commands() -> str:

@@ -13,7 +13,7 @@ class _Page(HTMLParser):
         super().__init__()
         self.links: list[str] = []
         self.places: set[str] = set()
-        self.feed(path.read_text())
+        self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:

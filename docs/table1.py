@@ -57,10 +57,10 @@ def _spread(values: list[float]) -> str:
 
 def main(report: str) -> None:
     cells = read(Path(report))
-    (HERE / "table1.json").write_text(json.dumps(cells, indent=1) + "\n")
+    (HERE / "table1.json").write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
     page = HERE / "statements.md"
-    before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{table(cells)}\n{END}{rest.partition(END)[2]}")
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{table(cells)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -82,11 +82,11 @@ class Browser:
 
         told = self.folder / "DevToolsActivePort"
         until = time.monotonic() + 60
-        while not (told.exists() and len(told.read_text().split()) == 2):
+        while not (told.exists() and len(told.read_text(encoding="utf-8").split()) == 2):
             assert time.monotonic() < until, "Chromium did not start"
             assert self.process.poll() is None, "Chromium ended"
             await asyncio.sleep(0.05)
-        port, path = told.read_text().split()
+        port, path = told.read_text(encoding="utf-8").split()
         self.session = None
         self.socket = await websocket_connect(f"ws://127.0.0.1:{port}{path}", max_message_size=2**28)
         target = (await self._call("Target.createTarget", {"url": "about:blank"}))["targetId"]

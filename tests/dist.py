@@ -15,8 +15,10 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-TORCH = next(line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("torch=="))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TORCH = next(
+    line for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines() if line.startswith("torch==")
+)
 FILES = ("py.typed", "__init__.pyi", "pages/explorer.js", "pages/explorer.LICENSE", "pages/templates/report.html")
 COMMANDS = (
     "rni --help",
@@ -56,7 +58,7 @@ class Environment:
         self.bin = folder / "bin"
         (self.packages,) = folder.glob("lib/python3.*/site-packages")
         if base is not None:
-            (self.packages / "base.pth").write_text(f"{base.packages}\n")
+            (self.packages / "base.pth").write_text(f"{base.packages}\n", encoding="utf-8")
 
     def install(self, *what: str) -> None:
         """Not compiled: most of what comes with torch is never imported."""
@@ -109,7 +111,7 @@ def main() -> None:
         tried(newest, folder / "in newest")
         if options.extras:
             here = folder / "in newest"
-            (here / "net.toml").write_text(SMALL)
+            (here / "net.toml").write_text(SMALL, encoding="utf-8")
             for extra, (command, shown) in OF_EXTRAS.items():
                 if extra in NAMED:
                     without = newest.run(f"{command} || true", here)

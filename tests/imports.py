@@ -44,7 +44,7 @@ def imports(tree: ast.AST, known: dict[str, Path], inside: bool = False) -> Iter
 
 def edges(known: dict[str, Path]) -> dict[str, set[Import]]:
     """The imports of each module."""
-    trees = {name: ast.parse(path.read_text()) for name, path in known.items()}
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
     return {name: {found for found in imports(tree, known) if found.module} for name, tree in trees.items()}
 
 
@@ -55,7 +55,7 @@ def main(root: Path) -> None:
         homes[name.split(".")[0]].append(name)
     graph = edges(known)
     for home, names in homes.items():
-        lines = sum(len(known[name].read_text().splitlines()) for name in names)
+        lines = sum(len(known[name].read_text(encoding="utf-8").splitlines()) for name in names)
         counts = Counter(found.module.split(".")[0] for name in names for found in graph[name])
         others = ", ".join(f"{other} {count}" for other, count in sorted(counts.items()) if other != home)
         print(f"{home:11}{len(names):4} modules{lines:6} lines  imports {others or 'none'}")

@@ -69,7 +69,7 @@ class Mutant(NamedTuple):
 
 def sites(path: Path) -> int:
     """In how many ways a module can be mistaken."""
-    return sum(1 for _ in _sites(ast.parse(path.read_text())))
+    return sum(1 for _ in _sites(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def mutant(path: Path, number: int) -> Mutant:
@@ -230,7 +230,7 @@ def judged(made: Mutant, package: Path, tests: dict[str, Watched], seconds: floa
     chosen = tests_of(made, str(place), tests, seconds)
     if not chosen:
         return NOT_RUN, ""
-    whole = place.read_text()
+    whole = place.read_text(encoding="utf-8")
     _write(place, made.source)
     verdict, failed = run(_files(chosen), package, 2 * seconds + 30, Choosing(chosen))
     _write(place, whole)
@@ -242,7 +242,7 @@ def _files(tests: list[str]) -> list[str]:
 
 
 def _write(place: Path, source: str) -> None:
-    place.write_text(source)
+    place.write_text(source, encoding="utf-8")
     for compiled in place.parent.glob(f"__pycache__/{place.stem}.*"):  # is told from others by the second and the size
         compiled.unlink()
 

@@ -26,10 +26,10 @@ def test_each_run_of_the_benchmark_adds_a_line_and_the_page_shows_the_trend(tmp_
     monkeypatch.setattr("sys.argv", ["bench"])
     for _ in range(2):
         page.main()
-    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
     assert [line["ratios"] for line in lines] == [{"plain / ours": 2.0}, {"plain / ours": 4.0}]
     assert lines[0].keys() == {"when", "commit", "machine", "load", "ratios"}
-    text = results.read_text()
+    text = results.read_text(encoding="utf-8")
     assert text.count("## Part\n") == text.count("| row |") == text.count("## Tried") == 1
     assert "| plain / ours | 2 | 2 | 4 |" in text
     assert "▁█" in text

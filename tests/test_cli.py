@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def rni(rni_command):
 
 @pytest.fixture
 def config(tmp_path):
-    (tmp_path / "run.toml").write_text(CONFIG)
+    (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
     return tmp_path / "run.toml"
 
 
@@ -72,7 +73,8 @@ def test_simulate_warns_of_integrals_beyond_the_trained_range(rni, tmp_path):
         task = { decays = [0.8] }
         network = { neurons = 40, activation = "sigmoid" }
         training = { loss = "proxy", points = 16, learning_rate = 0.01, steps = 3 }
-        """
+        """,
+        encoding="utf-8",
     )
     assert rni("train", "run.toml", "--out", "net.safetensors")[0] == 0
     np.save(tmp_path / "x.npy", np.ones((1, 60, 1)))
@@ -177,7 +179,7 @@ def test_a_wrong_call_is_answered_in_one_line_without_a_traceback(rni, config, s
     whole = (tmp_path / "empty.npy").read_bytes()
     (tmp_path / "giant.npy").write_bytes(whole.replace(b"(0, 5, 2), }" + b" " * 10, b"(10000000000, 5, 2), }"))
     for name in ("x.pt", "x.npy.npz"):
-        (tmp_path / name).write_text("nothing")
+        (tmp_path / name).write_text("nothing", encoding="utf-8")
     code, _, err = rni(*arguments)
     assert code == 2
     assert err.startswith(message)
@@ -195,7 +197,7 @@ def test_analyze_takes_a_state_dict_of_torch_and_writes_a_page(rni, tmp_path):
     assert "12 neurons, Tanh(), decays" in out
     assert "relative error, inputs, 60 steps" in out
     assert "note: activation tanh, torch's default" in out
-    assert "tanh.pt" in (tmp_path / "page.html").read_text()
+    assert "tanh.pt" in (tmp_path / "page.html").read_text(encoding="utf-8")
     code, out, _ = rni("analyze", "tanh.pt", "--inputs", "x.npy", "--activation", "relu", "--decays", "0.9", "--json")
     found = json.loads(out)
     assert (found["activation"], found["decays"], found["notes"]) == ("ReLU()", [0.9], [])
@@ -223,7 +225,7 @@ def test_analyze_takes_a_leaky_network_of_another_code_and_says_what_it_assumed(
     assumed = "activation relu, PsychRNN's default: the file does not say which"
     assert found["notes"][:2] == ["read as the weights of PsychRNN", assumed]
     assert "not read, because pickled: dale_ratio" in found["notes"]
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "6 neurons, ReLU(), current form, leak 0.2, readout given." in page
     assert "<li>not read, because pickled: dale_ratio</li>" in page
     mapped = ("--map", "recurrent=W_rec,input_weights=W_in,bias=b_rec", "--leak", "0.2", "--form", "rate")
@@ -350,7 +352,7 @@ def test_a_place_that_cannot_be_written_is_one_line_before_any_work(rni, config,
         monkeypatch.setattr(work, None)  # would be a TypeError if called
     monkeypatch.setattr("rni.papers.reproduce.compute_all", None)
     np.save(tmp_path / "x.npy", np.zeros((5, 2)))
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     endings = {"analyze": ".html", "export": ".npz", "simulate": ".npy", "reproduce": ""}
     name = "out" + endings.get(command[0], ".safetensors")
     if command[0] != "reproduce":
@@ -397,10 +399,25 @@ def test_a_store_that_is_a_file_is_one_line(rni, tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_output_that_cannot_be_written_is_one_line(tmp_path):
     command = [sys.executable, "-c", "from rni.cli import main; main()", "runs", "list", "--store", str(tmp_path)]
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     said = "rni: No space left on device; the same command goes on once that is mended\n"
     assert (found.returncode, found.stderr) == (2, said)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["reproduce", "--list"], ["reproduce", "fig1", "--workers", "1", "--store", "store"], ["analyze", "foreign.pt"]],
+    ids=" ".join,
+)
+def test_commands_work_in_a_locale_that_only_has_ascii(tmp_path, arguments):
+    layers = nn.ModuleDict({"rnn": nn.RNN(2, 20), "readout": nn.Linear(20, 2)})
+    torch.save(layers.state_dict(), tmp_path / "foreign.pt")
+    ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-m", "rni", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, env=ascii_only, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode("ascii", "replace")
+    assert done.stdout.isascii()
 
 
 def test_a_log_that_cannot_be_written_does_not_end_a_training(rni, config, monkeypatch):

@@ -67,17 +67,21 @@ def test_every_figure_has_a_small_picture_in_the_gallery():
 
 
 def test_every_tutorial_ends_with_an_exercise():
-    last = {page.stem: page.read_text().rpartition("\n## ")[2] for page in (DOCS / "learn").glob("*.md")}
+    last = {
+        page.stem: page.read_text(encoding="utf-8").rpartition("\n## ")[2] for page in (DOCS / "learn").glob("*.md")
+    }
     assert [name for name, text in last.items() if not text.startswith("Exercise\n")] == ["index"]
 
 
 def test_every_extra_is_documented_and_tried_before_a_release():
-    documented = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "do" / "install.md").read_text(), flags=re.MULTILINE))
+    documented = set(
+        re.findall(r"^\| `(\w+)` \|", (DOCS / "do" / "install.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    )
     assert documented == set(OF_EXTRAS) == set(PROJECT["optional-dependencies"])
 
 
 def test_the_citation_is_of_this_version():
-    assert f"version: {PROJECT['version']}\n" in (DOCS.parent / "CITATION.cff").read_text()
+    assert f"version: {PROJECT['version']}\n" in (DOCS.parent / "CITATION.cff").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +115,9 @@ def test_examples_of_public_names_work(source):
 
 def blocks(page):
     """(language, text) of each block of code on a page, in order."""
-    fenced = re.findall(r"^(`{3,})(\{?[\w-]+\}?)[^\n]*\n(.*?)^\1$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    fenced = re.findall(
+        r"^(`{3,})(\{?[\w-]+\}?)[^\n]*\n(.*?)^\1$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     return [(language, text) for _, language, text in fenced]
 
 
@@ -121,7 +127,7 @@ def shell(text, monkeypatch):
     pattern = r"cat > (\S+) <<END\n(.*?)^END$|^([^\n]+)$"
     for name, content, command in re.findall(pattern, text, flags=re.DOTALL | re.MULTILINE):
         if name:
-            Path(name).write_text(content)
+            Path(name).write_text(content, encoding="utf-8")
             continue
         words = shlex.split(command, comments=True)
         if not words:

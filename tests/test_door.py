@@ -35,7 +35,7 @@ def net(tmp_path, small):
 
 @pytest.fixture
 def config(tmp_path):
-    (tmp_path / "run.toml").write_text(Specification.parse(RUN).to_toml())
+    (tmp_path / "run.toml").write_text(Specification.parse(RUN).to_toml(), encoding="utf-8")
     return tmp_path / "run.toml"
 
 
@@ -109,9 +109,9 @@ def test_one_channel_needs_no_list():
 )
 def test_nothing_is_replaced_in_silence(rni_command, net, config, tmp_path, command, default):
     """Under a default name not at all; where --out names it, with a word; with --force."""
-    (tmp_path / default).write_text("mine")
+    (tmp_path / default).write_text("mine", encoding="utf-8")
     code, _, err = rni_command(*command)
-    assert (code, (tmp_path / default).read_text()) == (2, "mine")
+    assert (code, (tmp_path / default).read_text(encoding="utf-8")) == (2, "mine")
     assert err == f"rni: {default}: there already; allowed: --out with another name, or --force to replace it\n"
     code, _, err = rni_command(*command, "--out", default)
     assert code == 0
@@ -129,12 +129,14 @@ class Closed(io.StringIO):
 
 
 def test_a_closed_pipe_loses_no_page_and_says_nothing(rni_command, net, tmp_path, monkeypatch):
-    monkeypatch.setattr("rni.pages.analysis.write_page", lambda analysis, out, name: out.write_text("page"))
+    monkeypatch.setattr(
+        "rni.pages.analysis.write_page", lambda analysis, out, name: out.write_text("page", encoding="utf-8")
+    )
     with monkeypatch.context() as piped:
         piped.setattr(sys, "stdout", Closed())
         code, _, err = rni_command("analyze", net, "--out", "page.html")
     assert (code, err) == (1, "")
-    assert (tmp_path / "page.html").read_text() == "page"
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == "page"
 
 
 @pytest.mark.parametrize("command", ["analyze", "simulate"])
@@ -425,9 +427,9 @@ def test_a_reproduction_ends_with_the_claims_that_failed_in_words(rni_command, m
 
 @pytest.mark.parametrize("there", ["index.html", "table.csv"])
 def test_a_folder_with_files_of_somebody_else_is_left_alone(rni_command, tmp_path, there):
-    (tmp_path / "run.toml").write_text('kind = "design"\ntask.decays = [0.9]\nnetwork.neurons = 20\n')
+    (tmp_path / "run.toml").write_text('kind = "design"\ntask.decays = [0.9]\nnetwork.neurons = 20\n', encoding="utf-8")
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / there).write_text("mine")
+    (tmp_path / "mine" / there).write_text("mine", encoding="utf-8")
     commands = [("sweep", tmp_path / "run.toml", "--over", "seed=0..1", "--measure", "error", "--workers", 1)]
     commands += [("reproduce", "fig1", "--workers", 1)] if there == "index.html" else []
     for command in commands:
@@ -436,11 +438,11 @@ def test_a_folder_with_files_of_somebody_else_is_left_alone(rni_command, tmp_pat
         assert err.startswith(
             f"rni: {tmp_path / 'mine'}: {there} there already, without the mark of rni; allowed: another"
         )
-    assert (tmp_path / "mine" / there).read_text() == "mine"
+    assert (tmp_path / "mine" / there).read_text(encoding="utf-8") == "mine"
 
 
 def test_a_page_of_ours_is_replaced(tmp_path):
     template.require_own(tmp_path / "nowhere", "index.html")
     (tmp_path / "index.html").write_bytes(b"<head>" + template.MARK)
-    (tmp_path / "table.csv").write_text("key")
+    (tmp_path / "table.csv").write_text("key", encoding="utf-8")
     template.require_own(tmp_path, "index.html", "table.csv")

@@ -146,7 +146,8 @@ def test_a_leaky_integrator_of_the_shell_is_the_same_when_exported_and_analysed_
 ):
     configuration, net, arrays = (tmp_path / name for name in ("net.toml", "net.safetensors", "net.npz"))
     configuration.write_text(
-        f"[task]\n{task}\n[network]\nneurons = 200\nleak = 0.5\n{network}\n[training]\nsteps = 4000\n{training}\n"
+        f"[task]\n{task}\n[network]\nneurons = 200\nleak = 0.5\n{network}\n[training]\nsteps = 4000\n{training}\n",
+        encoding="utf-8",
     )
     for command in (["train", configuration, "--out", net], ["export", net, "--to", "arrays", "--out", arrays]):
         code, *_ = rni_command(*map(str, command))

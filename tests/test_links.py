@@ -14,7 +14,9 @@ BUILT = ("commands", "errata", "fields", "figures", "measured")  # in docs/gener
 
 def prose(page):
     """Without code, in which brackets are something else."""
-    without_blocks = re.sub(r"^(`{3,})[^`\n]*\n.*?^\1$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    without_blocks = re.sub(
+        r"^(`{3,})[^`\n]*\n.*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     return re.sub(r"`[^`\n]*`", "", without_blocks)
 
 
@@ -24,7 +26,7 @@ def links(page):
 
 def places(page):
     """Headings as links name them: small letters, hyphens for blanks, nothing else."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
@@ -64,8 +66,8 @@ def test_a_link_of_the_site_that_leads_nowhere_is_found(tmp_path, monkeypatch):
     good = ["b/two.html", "b/two.html#here", "#top", "three.png", "https://www.example.org/x", "data:,x"]
     bad = ["b/one.html", "b/two.html#there", "#bottom", "http://example.org", "file:///tmp/x"]
     anchors = "".join(f'<a href="{link}">x</a>' for link in good + bad)
-    (tmp_path / "one.html").write_text(f'<h1 id="top">1</h1>{anchors}<img src="four.png">')
+    (tmp_path / "one.html").write_text(f'<h1 id="top">1</h1>{anchors}<img src="four.png">', encoding="utf-8")
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "two.html").write_text('<p id="here">2</p><a href="../one.html#top">x</a>')
+    (tmp_path / "b" / "two.html").write_text('<p id="here">2</p><a href="../one.html#top">x</a>', encoding="utf-8")
     (tmp_path / "three.png").touch()
     assert list(broken(tmp_path)) == [f"one.html: {link}" for link in [*bad, "four.png"]]

@@ -64,7 +64,7 @@ def test_a_factored_network_too_large_for_its_matrix_is_not_formed(little):
 def tree(root, files):
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
 
 
 MACHINE = {"proc/meminfo": "MemTotal: 99 kB\nMemAvailable:   8000000 kB\nSwapFree: 1000000 kB\n"}

@@ -380,10 +380,12 @@ WORDS_OF_OTHERS = ("Traceback", "Error", "pydantic", "codec", "deserializ", "Spe
 def folder(tmp_path_factory):
     """One of each: configurations, networks, arrays, and what other programs write."""
     place = tmp_path_factory.mktemp("mistakes")
-    (place / "run.toml").write_text("[task]\ndecays = [0.9, 0.8]\n[network]\nneurons = 30\n[training]\nsteps = 3\n")
-    (place / "broken.toml").write_text("[task\ndecays = 0.9")
+    (place / "run.toml").write_text(
+        "[task]\ndecays = [0.9, 0.8]\n[network]\nneurons = 30\n[training]\nsteps = 3\n", encoding="utf-8"
+    )
+    (place / "broken.toml").write_text("[task\ndecays = 0.9", encoding="utf-8")
     (place / "latin.toml").write_bytes(b"# caf\xe9\n[task]\ndecays = [0.9]\n")
-    (place / "notes.txt").write_text("hello\n")
+    (place / "notes.txt").write_text("hello\n", encoding="utf-8")
     for name in ("empty.toml", "empty.safetensors"):
         (place / name).touch()
     for name in ("folder", "folder.safetensors"):

@@ -143,8 +143,10 @@ def test_an_analysis_is_asked_for_saved_and_drawn_in_python(tmp_path):
     assert found.verdict.kind == "integrates"
     found.save(tmp_path / "page.html")
     found.save(tmp_path / "numbers.json")
-    assert "<svg" in (tmp_path / "page.html").read_text() or "<img" in (tmp_path / "page.html").read_text()
-    assert json.loads((tmp_path / "numbers.json").read_text())["decays"] == [0.9, 0.8]
+    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8") or "<img" in (
+        tmp_path / "page.html"
+    ).read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "numbers.json").read_text(encoding="utf-8"))["decays"] == [0.9, 0.8]
     assert len(found.plot().axes) == 2
     assert repr(found) == str(found)
     assert re.fullmatch(

@@ -537,8 +537,10 @@ DIVERGED = "training diverged at step 0: loss nan ... allowed: finite weights an
 def folder(tmp_path_factory):
     """A file of each kind."""
     place = tmp_path_factory.mktemp("mistakes")
-    (place / "run.toml").write_text("[task]\ndecays = [0.9, 0.8]\n[network]\nneurons = 30\n[training]\nsteps = 3\n")
-    (place / "notes.txt").write_text("hello\n")
+    (place / "run.toml").write_text(
+        "[task]\ndecays = [0.9, 0.8]\n[network]\nneurons = 30\n[training]\nsteps = 3\n", encoding="utf-8"
+    )
+    (place / "notes.txt").write_text("hello\n", encoding="utf-8")
     (place / "folder").mkdir()
     rni.save(rni.design(rni.Integration([0.9, 0.8]), 40).network, place / "net.safetensors")
     whole = (place / "net.safetensors").read_bytes()
@@ -626,7 +628,8 @@ def test_a_script_without_a_main_guard_is_told_of_it(tmp_path):
     (tmp_path / "script.py").write_text(
         "import rni\n"
         'rni.run_all([rni.Specification.parse({"task": {"decays": 0.9}, "network": {"neurons": 20}})],\n'
-        '            workers=1, store="runs")\n'
+        '            workers=1, store="runs")\n',
+        encoding="utf-8",
     )
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1

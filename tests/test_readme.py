@@ -13,7 +13,7 @@ import rni
 from rni.cli import main
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = ROOT / "docs" / "learn" / "your_rnn.md"
 
 
@@ -32,7 +32,7 @@ def worst_error(path):
 def test_the_first_result_is_what_the_command_prints(tmp_path, monkeypatch, capsys):
     """For the network of the tutorial that the README names. Another processor rounds its training differently."""
     monkeypatch.chdir(tmp_path)
-    model, inputs = re.findall(r"```\{code-cell\}\n(.*?)```", TUTORIAL.read_text(), flags=re.DOTALL)[:2]
+    model, inputs = re.findall(r"```\{code-cell\}\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), flags=re.DOTALL)[:2]
     known = {}
     exec(model, known)
     exec(inputs, known)
@@ -82,7 +82,7 @@ def test_the_picture_is_there():
 
 def measured(*words: str) -> list[list[str]]:
     """Rows of tables in bench/RESULTS.md that begin with one of these."""
-    lines = (ROOT / "bench" / "RESULTS.md").read_text().splitlines()
+    lines = (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
     return [row for row in rows if row[0] in words]
 
@@ -110,7 +110,7 @@ def test_its_numbers_are_those_that_were_measured():
     assert f"in {size} MB, opens from disk, first picture after {float(first):.1f} s" in README
     assert float(difference) <= 1e-6
     assert f"{measured('overhead, a run')[0][1]} a run " in README
-    statements = (ROOT / "docs" / "statements.md").read_text()
+    statements = (ROOT / "docs" / "statements.md").read_text(encoding="utf-8")
     assert f"{len(re.findall(r'^[|] [0-9]+ [|]', statements, flags=re.MULTILINE))} statements" in README
 
 

@@ -13,7 +13,7 @@ from rni.cli import main
 from rni.runs import engine
 from rni.runs.sweep import planned
 
-TEXT = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
+TEXT = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text(encoding="utf-8")
 
 
 def blocks(language):
@@ -32,7 +32,7 @@ def here(tmp_path, monkeypatch):
 def test_the_commands_run(here, monkeypatch, capsys):
     for script in blocks("sh"):
         for name, content in re.findall(r"cat > (\S+) <<END\n(.*?)END\n", script, flags=re.DOTALL):
-            Path(name).write_text(content)
+            Path(name).write_text(content, encoding="utf-8")
         lines = script.replace("\\\n", " ").splitlines()
         for command in (line for line in lines if line.startswith("rni ")):
             monkeypatch.setattr(sys, "argv", shlex.split(command, comments=True))
@@ -41,7 +41,7 @@ def test_the_commands_run(here, monkeypatch, capsys):
             assert done.value.code == 0, command
     out = capsys.readouterr().out
     assert "the smallest found with certificate < 1e-06" in out
-    assert len(Path("sweep/table.csv").read_text().splitlines()) == 1 + 18
+    assert len(Path("sweep/table.csv").read_text(encoding="utf-8").splitlines()) == 1 + 18
     assert "4 runs, " in out, "those with 40 neurons and two seeds"
     assert {"index.html", "table.csv"} <= set(os.listdir("smallest"))
 

@@ -29,7 +29,7 @@ V2 = {"proc/self/cgroup": "0::/batch/job\n"}
 def test_cores_are_those_of_the_affinity_and_the_quotas_of_control_groups(tmp_path, monkeypatch, files, expected):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(memory, "PROCESSES", tmp_path / "proc")
     monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)

@@ -93,8 +93,10 @@ def linear_map(values: Tensor, integrals: Tensor) -> LinearMap:
     (torch.Size([50, 2]), True)
     """
     require_integrals(integrals, values=values)
-    # the default driver (gelsy) reads memory that nobody set, and its answer is wrong once in a while
-    solution = torch.linalg.lstsq(integrals, values, driver="gelsd").solution
+    # least squares by QR: integrals = Q R has full rank here, so that R M' = Q' values. The singular value
+    # decomposition, which only lower ranks need, takes some ten times longer for many samples of many neurons.
+    q, r = torch.linalg.qr(integrals)
+    solution = torch.linalg.solve_triangular(r, q.T @ values, upper=True)
     return LinearMap(solution.T, explained(values, integrals @ solution))
 
 

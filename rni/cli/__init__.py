@@ -1,5 +1,6 @@
 """The command line: one file a command. torch is imported by those that need it, so that help comes at once."""
 
+import io
 import os
 import signal
 import sys
@@ -55,6 +56,8 @@ def _(
 
 def command() -> None:
     """`rni`, as a process of its own."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without ± or – must not end a command
+        sys.stdout.reconfigure(errors="backslashreplace")
     end_at_once(main)
 
 

@@ -1,12 +1,12 @@
 """What a flag says. A list of numbers is `0.9 0.8`, `0.9,0.8` or `[0.9, 0.8]`, wherever one is taken."""
 
 import re
-import tomllib
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
 from rni.core.errors import InputError
+from rni.core.toml import parse_toml
 
 
 def numbers(flag: str, text: str) -> list[float]:
@@ -20,7 +20,7 @@ def numbers(flag: str, text: str) -> list[float]:
 def value(text: str) -> Any:
     """TOML, or a number as people write it (.5), or a list of them, or else text."""
     with suppress(ValueError, KeyError, RecursionError):  # what is no TOML, or nests too deeply for it
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     for read in (float, _numbers):
         with suppress(ValueError):
             return read(text)

@@ -70,10 +70,15 @@ def sweep(
     for note in table.notes:
         print(note)
     print(f"wrote {', '.join(map(str, write(table, plan, out, base.name)))}: {len(table)} runs")
-    if failures := [row.failure for row in table.rows if row.failure]:
+    # those of failed runs first: they decide the exit code, so the user has to see one of them
+    failures = [row.failure for row in sorted(table.rows, key=lambda row: not row.failed) if row.failure]
+    if failures:
         print(f"rni: {len(failures)} of {len(table)} with a failure, the first: {failures[0]}", file=sys.stderr)
-        if all(value is None for row in table.rows for value in row.values.values()):
-            raise typer.Exit(1)
+    # a bisection expects failures: a run without a result is one for which the condition does not hold
+    failed = plan.bisected is None and any(row.failed for row in table.rows)
+    empty = all(value is None for row in table.rows for value in row.values.values())
+    if failures and (failed or empty):
+        raise typer.Exit(1)
 
 
 def _fields(flag: str, given: list[str] | None) -> dict[str, str] | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from rni.core.errors import InputError
 
 SILENT = 60.0  # seconds after which a process of another machine is taken for dead if its file does not change
+FIRST_PID_NAMESPACE = "4026531836"  # of the machine itself; a constant of Linux (PROC_PID_INIT_INO)
 PART = re.compile(r"\.([^.]*-\d+-\d+)\.part$")
 PAGE = bytes(4096)  # a disk that is full takes an empty file still
 OF_THE_SYSTEM = {  # what the user can mend; any other OSError is a fault of ours
@@ -87,14 +88,14 @@ def remove_left_over(folder: Path) -> None:
 
 def me() -> str:
     """HOST-PID-THREAD, for the name of a file that nobody else writes."""
-    return f"{platform.node().replace('.', '_')}-{os.getpid()}-{threading.get_native_id()}"
+    return f"{_host()}-{os.getpid()}-{threading.get_native_id()}"
 
 
 def alive(who: str, path: Path, silent: float = SILENT) -> bool:
     """Whether the process HOST-PID-THREAD lives; for another machine, whether its file at `path` is recent."""
     host, _, process = who.rpartition("-")[0].rpartition("-")
     try:
-        if host != me().rsplit("-", 2)[0]:
+        if host != _host():
             return time.time() - path.stat().st_mtime < silent
         os.kill(int(process), 0)
     except PermissionError:
@@ -102,6 +103,21 @@ def alive(who: str, path: Path, silent: float = SILENT) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _host() -> str:
+    """Name the machine, or the container, within which a process id identifies one process.
+
+    Containers may share a host name, and each of them has a process 1. In a container the number of the PID namespace
+    is therefore part of the name.
+    """
+    host = platform.node().replace(".", "_")
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")  # pid:[4026531836]
+    except OSError:  # not Linux
+        return host
+    number = namespace.removeprefix("pid:[").removesuffix("]")
+    return host if number == FIRST_PID_NAMESPACE else f"{host}_{number}"
 
 
 def said(error: OSError) -> str:

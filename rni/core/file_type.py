@@ -1,10 +1,11 @@
 """What a file is, from its first bytes: for messages about files that were meant for another command."""
 
 import json
-import tomllib
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+
+from rni.core.toml import parse_toml
 
 START = 1_000_000  # bytes that are looked at
 MAGIC = {
@@ -78,6 +79,6 @@ def _text(start: bytes) -> str:
     if "\0" in text:
         return ""
     with suppress(ValueError, RecursionError):
-        if tomllib.loads(text).keys() & {"seed", "task", "network", "training"}:
+        if parse_toml(text).keys() & {"seed", "task", "network", "training"}:
             return "configuration"
     return "page" if text.lstrip().lower().startswith(("<!doctype", "<html")) else "text"

@@ -111,6 +111,6 @@ def _numbers(path: Path) -> dict[str, int]:
 def text_of(path: Path) -> str:
     """What a file says; nothing where it is not there."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except OSError:
         return ""

@@ -63,7 +63,9 @@ def page(
 ) -> str:
     """The page as text. `name` is its title; `snapshots` and `losses` of its training make it show that too."""
     environment = Environment(loader=PackageLoader("rni.pages", "."), autoescape=True)
-    program, style = (resources("rni.pages").joinpath(f"explorer.{kind}").read_text("utf-8") for kind in ("js", "css"))
+    program, style = (
+        resources("rni.pages").joinpath(f"explorer.{kind}").read_text(encoding="utf-8") for kind in ("js", "css")
+    )
     described = describe(net, name, snapshots, losses)
     return environment.get_template("explorer.html").render(
         name=described["name"],

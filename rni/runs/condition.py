@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rni.core.errors import InputError
+from rni.core.toml import parse_toml
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -51,10 +52,8 @@ def conditions(text: str) -> list[Condition]:
 
 def value(text: str) -> Any:
     """What a flag says: TOML, or a number as people write it (.5), or else text."""
-    import tomllib
-
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except (ValueError, KeyError, RecursionError):  # what is no TOML, or nests too deeply for it
         pass
     try:

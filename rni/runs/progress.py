@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rni.core.atomic import alive, me, remove_left_over, write_atomically
+from rni.core.atomic import SILENT, alive, me, remove_left_over, write_atomically
 from rni.core.errors import InputError
 from rni.runs.store import Store
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REPORT_EVERY = 0.5  # seconds between reports of a worker
+MARKER_LIFETIME = 7 * 24 * 3600.0  # seconds; a marker of another machine is written once, at the start of its command
 POINTS = 64  # at most, of the curve of losses that a worker reports
 EACH = 200  # runs of which each is worth a line when it is done
 BARS = "▁▂▃▄▅▆▇█"
@@ -100,7 +101,7 @@ def reported(root: Path, key: str, label: str, steps: int) -> Iterator[Callable[
             status = asdict(Status(key, label, step, steps, loss, curve))
             del status["path"]
             part = path.with_suffix(".part")
-            part.write_text(json.dumps(status))
+            part.write_text(json.dumps(status), encoding="utf-8")
             part.replace(path)
 
     def report(step: int, loss: float, net: object) -> None:
@@ -150,16 +151,21 @@ def statuses(root: Path) -> list[Status]:
     found = []
     for path in sorted((root / "status").glob("*.json")):
         with suppress(OSError, ValueError, TypeError):  # gone, or not one of ours
-            found.append(Status(**json.loads(path.read_text()), path=path))
+            found.append(Status(**json.loads(path.read_text(encoding="utf-8")), path=path))
     return found
 
 
 def remove_stale(root: Path) -> None:
-    """Forget what workers that are dead were doing, and writing."""
+    """Remove the files of dead processes from the folder `status`.
+
+    Whether a process of another machine lives can only be judged by the age of its file. A worker rewrites the file
+    that reports its step, so that one is old after a minute. The marker of a command is never rewritten.
+    """
     remove_left_over(root / "status")
     for path in (root / "status").glob("*"):
         with suppress(OSError):  # another user's, or gone
-            if not alive(path.stem, path):
+            # without its marker, a command on another machine loses all its remaining runs
+            if not alive(path.stem, path, MARKER_LIFETIME if path.suffix == ".sign" else SILENT):
                 path.unlink(missing_ok=True)
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -16,6 +15,7 @@ from rni.core.errors import InputError, did_you_mean, path_of, require_is
 from rni.core.parts import Numbers, Part, Positive, require, shown
 from rni.core.rng import stream
 from rni.core.threads import threads
+from rni.core.toml import parse_toml
 from rni.losses import LOSSES, Loss, LossPart, Schedule, Trained
 from rni.networks.network import Network
 from rni.runs.label import label
@@ -217,7 +217,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             content = file.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise ValueError(f"more than {LARGEST} bytes")
-        raw = tomllib.loads(content.decode())
+        raw = parse_toml(content.decode())
         if _has_huge_numbers(raw):
             raise ValueError("whole numbers of more than 64 bits")
     except FileNotFoundError:

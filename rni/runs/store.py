@@ -141,7 +141,7 @@ class Store:
     def _read(self, specification: "Specification", path: Path) -> "Result | None":
         try:
             content = path.read_bytes()
-            expected = path.with_suffix(".sha256").read_text(errors="replace").split()[:1]
+            expected = path.with_suffix(".sha256").read_text(errors="replace", encoding="utf-8").split()[:1]
         except FileNotFoundError as missing:
             if Path(missing.filename) == path:
                 return None
@@ -196,7 +196,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        with path.open("a") as file:
+        with path.open("a", encoding="utf-8") as file:
             _flock(file.fileno(), wait)
             if not _still_there(path, file.fileno()):
                 continue  # who held it before us has removed the file, and somebody may hold a new one already

@@ -26,6 +26,12 @@ class Row(NamedTuple):
     def key(self) -> str | None:
         return self.specification and self.specification.key()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the run gave no value at all. An impossible combination, which never became a run, did not fail."""
+        measured = any(value is not None for value in self.values.values())
+        return self.specification is not None and self.failure is not None and not measured
+
 
 @dataclass(frozen=True)
 class Table:

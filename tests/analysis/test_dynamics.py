@@ -251,7 +251,7 @@ def test_times_are_told_in_time_too(tmp_path):
     assert {point["stability"] for point in told["dynamics"]["fixed_points"]["points"]} == {"attractor", "repeller"}
     assert "fixed points: 2 attractors, 1 repeller" in str(found)
     write_page(found, tmp_path / "page.html", "bistable")
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="without-inputs"' in page
     assert "nullclines" not in page  # of one coordinate
     assert "repeller" in page

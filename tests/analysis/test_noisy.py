@@ -203,7 +203,7 @@ def test_what_noise_does_is_in_the_text_in_json_and_on_the_page(tmp_path):
     assert "with its noise of 0.1, which what is above is measured without:" in str(found).splitlines()
     assert "relative error" in found.verdict.evidence.split("; noise of 0.1 moves its outputs by ")[1]
     write_page(found, tmp_path / "page.html", "noisy")
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="with-its-noise"' in page
     assert ">nan" not in page
 

@@ -33,7 +33,7 @@ def written(generator, tmp_path):
 @pytest.mark.parametrize("kind", ["two", "one recorded"])
 def test_every_section_has_a_figure_and_the_numbers_are_those_of_the_analysis(written, kind):
     analysis, path = written(kind)
-    page = path.read_text()
+    page = path.read_text(encoding="utf-8")
     shown = [title for title in SECTIONS if title != "Without inputs" or isinstance(analysis, Analysis)]
     assert re.findall(r"<h2>(.*)</h2>", page) == [*shown, "All numbers"]
     images = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)

@@ -92,6 +92,27 @@ def test_samples_that_can_not_be_used_are_refused(function, samples, integrals, 
         function(samples, integrals)
 
 
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("samples", [3, 500])
+def test_the_linear_map_is_that_of_a_singular_value_decomposition(generator, spread, samples):
+    integrals = torch.randn(samples, 3, generator=generator, dtype=torch.float64)
+    integrals[:, 2] = integrals[:, 0] + spread * integrals[:, 2]  # nearly along two directions
+    values = torch.randn(samples, 40, generator=generator, dtype=torch.float64)
+    line = linear_map(values, integrals)
+    expected = torch.linalg.lstsq(integrals, values, driver="gelsd").solution
+    rounding = 1e-14 / spread  # times the condition number
+    torch.testing.assert_close(line.matrix.T, expected, rtol=0, atol=rounding * float(expected.abs().max()))
+    residual = values - integrals @ expected
+    torch.testing.assert_close(line.explained, 1 - residual.square().sum(0) / values.square().sum(0), rtol=0, atol=1e-9)
+
+
+def test_integrals_along_too_few_directions_are_refused_up_to_rounding(generator):
+    integrals = torch.randn(500, 3, generator=generator, dtype=torch.float64)
+    integrals[:, 2] = integrals[:, 0] - integrals[:, 1] * (1 + 1e-15)
+    with pytest.raises(InputError, match="along 2 directions; allowed: 3"):
+        linear_map(integrals, integrals)
+
+
 def test_arrays_of_other_shapes_are_refused():
     for function, arrays in [
         (current_coordinates, (torch.ones(5, 3), torch.ones(4, 2))),

@@ -116,7 +116,7 @@ def test_the_verdict_is_what_the_network_does(name, capsys):
 @pytest.mark.parametrize("name", ["W = 0", "W = 0, silent", "runs away"])
 def test_the_page_shows_networks_that_do_not_integrate(name, tmp_path):
     write_page(analyze(ZOO[name][1]()), tmp_path / "page.html", name)
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert ">nan" not in page
     assert "<strong>" in page
 

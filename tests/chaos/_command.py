@@ -65,7 +65,7 @@ def due(self: Checkpoint) -> bool:
 
 
 def run(specification, *, callbacks=(), checkpoint=None):
-    with open(os.environ["CHAOS_LOG"], "a") as log:
+    with open(os.environ["CHAOS_LOG"], "a", encoding="utf-8") as log:
         log.write(f"{specification.key()}\n")
     return original_run(specification, callbacks=callbacks, checkpoint=checkpoint)
 

@@ -15,7 +15,7 @@ CONFIG = "[task]\ndecays = [0.9, 0.8]\n[network]\nneurons = 40\n[training]\nstep
 
 def train(folder: Path) -> list[str]:
     """A small training in a folder."""
-    (folder / "run.toml").write_text(CONFIG)
+    (folder / "run.toml").write_text(CONFIG, encoding="utf-8")
     return ["train", str(folder / "run.toml"), "--out", str(folder / "net.safetensors")]
 
 
@@ -27,7 +27,7 @@ def reproduce(folder: Path, store: Path | None = None) -> list[str]:
 
 def sweep(folder: Path) -> list[str]:
     """A small sweep in a folder: twelve runs, and what is measured of them."""
-    (folder / "base.toml").write_text(CONFIG)
+    (folder / "base.toml").write_text(CONFIG, encoding="utf-8")
     fields = ["--over", "seed=0..3", "--over", "network.neurons=20,30,40", "--measure", "loss,steps@1,error,ratio"]
     return ["sweep", str(folder / "base.toml"), *fields, "--store", str(folder / "store"), "--out", str(folder / "out")]
 

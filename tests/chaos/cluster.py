@@ -26,8 +26,8 @@ class Cluster:
         folder.mkdir()
         options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
         self.scheduler = self._start([sys.executable, "-m", "dask", "scheduler", *options])
-        _help.until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
-        self.address = json.loads(self.file.read_text())["address"]
+        _help.until(lambda: self.file.exists() and self.file.read_text(encoding="utf-8").endswith("}"))
+        self.address = json.loads(self.file.read_text(encoding="utf-8"))["address"]
         self.workers: list[Any] = []
 
     def add(self, *begin: str, knows: list[str] = KNOWS) -> None:
@@ -36,7 +36,7 @@ class Cluster:
         self.workers.append(self._start([*begin, "worker", *options, *WORKER, *knows]))
 
     def _start(self, command: list[str]) -> Any:
-        with (self.folder / "dask.log").open("a") as log:
+        with (self.folder / "dask.log").open("a", encoding="utf-8") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=_help.environment())
         self.processes.append(process)
         return process

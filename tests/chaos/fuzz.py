@@ -485,7 +485,7 @@ KINDS: dict[str, tuple[Make, Callable[[Path], None], str]] = {
 def _with_little_memory(seed: int, folder: Path) -> list[Row]:
     torch.set_num_threads(1)
     in_this_process(seed, folder, dict.fromkeys(CASES, 3))  # everything is imported now
-    used = 1024 * int(Path("/proc/self/status").read_text().split("VmSize:")[1].split()[0])
+    used = 1024 * int(Path("/proc/self/status").read_text(encoding="utf-8").split("VmSize:")[1].split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, -1))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rows = in_this_process(seed, folder, CASES)

@@ -17,7 +17,7 @@ def run(seed: int, folder: Path) -> list[tuple[str, int, int, str]]:
         log = place / "log"
         both = [_help.start(_help.reproduce(each, place / "store"), LOG=log) for each in (one, two)]
         codes = [_help.finish(process)[0] for process in both]
-        begun = log.read_text().split()
+        begun = log.read_text(encoding="utf-8").split()
         computed.add(len(begun))
         if codes != [0, 0] or len(set(begun)) != len(begun):
             failures.append(f"{codes}, {len(begun)} computed, {len(set(begun))} different")

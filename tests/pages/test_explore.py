@@ -334,15 +334,15 @@ def test_the_command_explores_a_file_a_task_or_what_it_likes(tmp_path):
     net, out = tmp_path / "a <b>.safetensors", tmp_path / "page.html"
     rni.save(rni.design(TWO, 50).network, net)
     assert command("explore", net, "--out", out).exit_code == 0
-    assert data(out.read_text())["name"] == net.name
+    assert data(out.read_text(encoding="utf-8"))["name"] == net.name
     assert (
         command("explore", "--decays", ".95", ".9", "--neurons", 80, "--activation", "linear", "--out", out).exit_code
         == 0
     )
-    found = data(out.read_text())
+    found = data(out.read_text(encoding="utf-8"))
     assert (found["decays"], found["neurons"], found["activation"]["name"]) == ([0.95, 0.9], 80, "linear")
     assert command("explore", "--neurons", 100, "--out", out).exit_code == 0
-    assert len(data(out.read_text())["decays"]) == 2
+    assert len(data(out.read_text(encoding="utf-8"))["decays"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ steps = 60
 
 def test_training_keeps_snapshots_that_the_page_shows(tmp_path):
     config, net, out = tmp_path / "two.toml", tmp_path / "two.safetensors", tmp_path / "page.html"
-    config.write_text(CONFIGURATION)
+    config.write_text(CONFIGURATION, encoding="utf-8")
     assert command("train", config, "--out", net, "--snapshots", 5).exit_code == 0
     steps = [s.step for s in read(beside(net))]
     assert steps == [0, 4, 15, 34, 60]
@@ -386,7 +386,7 @@ def test_training_keeps_snapshots_that_the_page_shows(tmp_path):
     held = (last.left * last.values) @ last.right.T
     assert torch.linalg.matrix_norm(held - w, 2) <= 2e-3 * torch.linalg.matrix_norm(w, 2)
     assert command("explore", net, "--out", out).exit_code == 0
-    found = data(out.read_text())
+    found = data(out.read_text(encoding="utf-8"))
     assert [s["step"] for s in found["snapshots"]] == steps
     assert len(found["losses"]) == 60
     assert rni.load(net).neurons == 40
@@ -400,7 +400,7 @@ def test_snapshots_of_another_training_are_left_out(tmp_path):
     rni.save(designed, net, ours.model_dump(mode="json"))
     result = command("explore", net, "--out", out)
     assert "of another training" in result.output
-    assert data(out.read_text())["snapshots"] == []
+    assert data(out.read_text(encoding="utf-8"))["snapshots"] == []
 
 
 def test_snapshots_taken_before_a_kill_are_kept(tmp_path):
@@ -448,7 +448,7 @@ def test_the_modules_of_the_page_pass_their_own_tests():
 
 
 def test_the_lockfile_names_no_hosts():
-    lock = (SOURCES / "package-lock.json").read_text()
+    lock = (SOURCES / "package-lock.json").read_text(encoding="utf-8")
     assert "resolved" not in lock
     assert "://" not in re.sub(r'"(?:funding|url)": [^\n]*', "", lock)
 

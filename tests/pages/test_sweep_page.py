@@ -86,7 +86,7 @@ def page(tmp_path_factory):
 
 
 def test_the_page_needs_nothing_else_and_says_why_a_run_failed(page):
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert "default-src 'none'" in text
     assert not re.search(r'(src|href)="(?!data:|#)', text)
     assert "training diverged at step" in text
@@ -108,5 +108,5 @@ def test_the_table_is_sorted_and_a_configuration_copied_by_a_click(page, tmp_pat
         browser.evaluate("document.querySelector('.copy').click()")
         browser.wait_for("document.querySelector('.copy').textContent === 'copied'")
         toml = browser.evaluate("document.querySelector('.copy').dataset.text")
-    (tmp_path / "row.toml").write_text(toml)
+    (tmp_path / "row.toml").write_text(toml, encoding="utf-8")
     assert Specification.from_toml(tmp_path / "row.toml").training.learning_rate == 1000.0

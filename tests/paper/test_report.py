@@ -56,20 +56,24 @@ def report(tmp_path_factory):
 
 
 def test_the_page_needs_nothing_from_elsewhere(report):
-    page = report.read_text()
+    page = report.read_text(encoding="utf-8")
     assert re.findall(r'(?:src|href)="((?:https?:)?//[^"]*)', page) == [PAPER.link]  # a link, not a part of the page
     assert "run failed: it diverged" in page
     assert "<math" in page
 
 
 def test_a_figure_is_embedded_as_its_smaller_file(report):
-    (embedded,) = re.findall(r'<img src="data:image/[a-z+]+;base64,([^"]+)', report.read_text())
+    (embedded,) = re.findall(r'<img src="data:image/[a-z+]+;base64,([^"]+)', report.read_text(encoding="utf-8"))
     kinds = [(report.parent / f"fig1.{kind}").read_bytes() for kind in ("png", "svg")]
     assert base64.b64decode(embedded) == min(kinds, key=len)
 
 
 def test_who_does_not_see_a_figure_is_told_what_is_drawn(report):
-    (image,) = [attributes for tag, attributes in Tags(report.read_text()).found if tag == "img" and attributes["alt"]]
+    (image,) = [
+        attributes
+        for tag, attributes in Tags(report.read_text(encoding="utf-8")).found
+        if tag == "img" and attributes["alt"]
+    ]
     assert image["alt"] == (
         "Figure 1, Network and task. B: inputs x_t (bars), integrals y_t against time step t: "
         "y_1, γ_1 = 0.95; y_2, γ_2 = 0.8."
@@ -107,7 +111,7 @@ def test_a_legend_within_a_panel_belongs_to_it_and_one_beside_stands_for_itself(
 
 
 def test_claims_and_numbers_stand_beside_the_page(report):
-    claim, ours = json.loads((report.parent / "claims.json").read_text())
+    claim, ours = json.loads((report.parent / "claims.json").read_text(encoding="utf-8"))
     words = {"id", "where", "statement", "criterion", "expected", "origin", "settings", "revised", "because"}
     assert set(claim) == words | {"measured", "verdict"}
     assert (claim["verdict"], claim["origin"]) == ("reproduced", "paper")
@@ -115,12 +119,12 @@ def test_claims_and_numbers_stand_beside_the_page(report):
     assert (ours["settings"], ours["revised"]) == (OURS.settings, OURS.revised)
     assert np.load(report.parent / "fig1.npz")["targets"].shape == (150, 2)
     assert (report.parent / "fig1.svg").exists()
-    assert 'href="explore.html"' in report.read_text()
-    assert "Two integrals, designed" in (report.parent / "explore.html").read_text()
+    assert 'href="explore.html"' in report.read_text(encoding="utf-8")
+    assert "Two integrals, designed" in (report.parent / "explore.html").read_text(encoding="utf-8")
 
 
 def test_the_page_says_what_differs_from_the_authors_which_criterion_was_moved_and_why_a_claim_fails(report):
-    page = report.read_text()
+    page = report.read_text(encoding="utf-8")
     said = ("settings</b> smaller &lt; batches", "revised</b> above 3, before <math", "because</b> half is less")
     for shown in (*said, OURS.where):
         assert page.count(shown) == 2  # in the list of all claims and under the figure
@@ -133,7 +137,7 @@ def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
     outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
     outcome.claims = list(outcome.figure.claims(outcome.measured))
     write_figure(outcome, draw(outcome.figure, outcome.measured), tmp_path)
-    page = write_report(PAPER, [outcome], tmp_path, summary()).read_text()
+    page = write_report(PAPER, [outcome], tmp_path, summary()).read_text(encoding="utf-8")
     article = page[page.index('<article id="table1">') :].partition("</article>")[0]
     assert re.findall(r'<th scope="row">(ReLU[^<]*)', article) == [
         "ReLU: paper",
@@ -186,7 +190,7 @@ class Tags(HTMLParser):
 
 
 def test_every_link_within_the_page_leads_somewhere_and_names_are_escaped(report):
-    tags = Tags(report.read_text()).found
+    tags = Tags(report.read_text(encoding="utf-8")).found
     names = [attributes["id"] for _, attributes in tags if "id" in attributes]
     inner = {attributes["href"][1:] for tag, attributes in tags if tag == "a" and attributes["href"].startswith("#")}
     assert len(names) == len(set(names))
@@ -211,7 +215,7 @@ def contrast(one, other):
 def test_text_stands_out_in_light_and_dark():
     """WCAG AA: 4.5 for text, 3 for the edges of fields."""
     assert contrast("#fff", "#000000") == pytest.approx(21)
-    style = files("rni.pages").joinpath("templates/page.css").read_text()
+    style = files("rni.pages").joinpath("templates/page.css").read_text(encoding="utf-8")
     schemes = [dict(re.findall(r"--(\w+): (#\w+)", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S)]
     assert len(schemes) == 2
     for scheme in schemes:

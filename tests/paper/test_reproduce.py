@@ -53,7 +53,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     for report, executor in zip(reports, (Mortal(), local(2)), strict=True):
         with executor:
             reproduce(PAPER, ["fig1", "fig4"], TINY, report, executor, report.with_suffix(".store"))
-    one, two = (json.loads((report / "claims.json").read_text()) for report in reports)
+    one, two = (json.loads((report / "claims.json").read_text(encoding="utf-8")) for report in reports)
     assert one == two
     of_fig4 = {f"fig4.{name}" for name in ("linear", "signs", "alignment", "amplitude")}
     assert {claim["id"] for claim in one} == {"fig1.target", *of_fig4}
@@ -70,7 +70,7 @@ def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path, monkeypatch
     monkeypatch.setattr(fig4, "runs", diverging)
     outcomes, page = reproduce(PAPER, ["fig1", "fig4"], TINY, tmp_path / "report", Mortal(), tmp_path / "store")
     assert [outcome.failure[:18] for outcome in outcomes] == ["", "1 of 1 runs failed"]
-    assert "training diverged at step 1" in page.read_text()
+    assert "training diverged at step 1" in page.read_text(encoding="utf-8")
 
 
 def test_a_figure_that_cannot_be_drawn_keeps_its_measurements_and_verdicts(tmp_path, monkeypatch):
@@ -80,9 +80,9 @@ def test_a_figure_that_cannot_be_drawn_keeps_its_measurements_and_verdicts(tmp_p
     monkeypatch.setattr(fig1, "draw", undrawable)
     (outcome,), _ = reproduce(PAPER, ["fig1"], TINY, tmp_path / "report", Mortal(), tmp_path / "store")
     assert outcome.failure == "ValueError: no such colour"
-    assert [claim["verdict"] for claim in json.loads((tmp_path / "report" / "claims.json").read_text())] == [
-        "reproduced"
-    ]
+    assert [
+        claim["verdict"] for claim in json.loads((tmp_path / "report" / "claims.json").read_text(encoding="utf-8"))
+    ] == ["reproduced"]
 
 
 def test_the_runs_of_a_figure_are_listed_once(tmp_path, monkeypatch):

@@ -15,20 +15,20 @@ from rni.papers.fanthomme2021.figures.table1 import PAPER
 ROOT = Path(__file__).parents[2]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in (ROOT / "docs/statements.md").read_text().splitlines()
+    for line in (ROOT / "docs/statements.md").read_text(encoding="utf-8").splitlines()
     if re.match(r"\| \d", line)
 ]
 
 
 def claim_patterns():
     """The ids that figures give to their claims, as their sources have them; a part in braces may be anything."""
-    sources = "\n".join(path.read_text() for path in Path(figures.__path__[0]).glob("*.py"))
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in Path(figures.__path__[0]).glob("*.py"))
     ids = re.findall(r'\bid=f?"([a-z0-9]+\.[^"]+)"', sources)
     return [re.sub(r"\\{.*?\\}", "[a-zA-Z0-9]+", re.escape(each)) for each in ids]
 
 
 def names_of_tests():
-    found = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    found = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     return set(re.findall(r"^def (test_\w+)", found, re.MULTILINE))
 
 
@@ -57,7 +57,7 @@ def test_every_erratum_is_that_of_a_statement():
 
 def test_every_claim_judges_a_statement_or_is_ours():
     page = "\n".join(row[-1] for row in ROWS)
-    sources = [path.read_text() for path in Path(figures.__path__[0]).glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in Path(figures.__path__[0]).glob("*.py")]
     claims = [claim for source in sources for claim in re.findall(CALL, source, re.MULTILINE | re.DOTALL)]
     assert len(claims) > 140
     for function, id, rest in claims:
@@ -72,8 +72,8 @@ def test_the_table_of_all_trainings_is_that_of_the_numbers_kept():
     spec = there(importlib.util.spec_from_file_location("table1_page", ROOT / "docs/table1.py"))
     page = importlib.util.module_from_spec(spec)
     there(spec.loader).exec_module(page)
-    cells = json.loads((ROOT / "docs/table1.json").read_text())
-    assert f"{page.BEGIN}\n{page.table(cells)}\n{page.END}" in (ROOT / "docs/statements.md").read_text()
+    cells = json.loads((ROOT / "docs/table1.json").read_text(encoding="utf-8"))
+    assert f"{page.BEGIN}\n{page.table(cells)}\n{page.END}" in (ROOT / "docs/statements.md").read_text(encoding="utf-8")
     for (activation, loss, channels), (mean, deviation) in PAPER.items():
         kept = cells[f"{activation} {loss} {channels}"]["authors"]
         assert len(kept) == (4 if channels > 2 else 8)

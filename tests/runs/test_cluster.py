@@ -52,7 +52,7 @@ def scheduler(tmp_path, processes, request):
 
     def start(*arguments):
         command = [sys.executable, "-m", "dask", *arguments]
-        with (tmp_path / "dask.log").open("a") as log:
+        with (tmp_path / "dask.log").open("a", encoding="utf-8") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path)
         processes.append(process)
         running.callback(process.wait)
@@ -61,11 +61,11 @@ def scheduler(tmp_path, processes, request):
     with ExitStack() as running:
         found = tmp_path / "scheduler.json"
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(found))
-        until(lambda: found.exists() and found.read_text().endswith("}"))
+        until(lambda: found.exists() and found.read_text(encoding="utf-8").endswith("}"))
         for _ in range(getattr(request, "param", 2)):
             only = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
             start("worker", "--scheduler-file", str(found), *only, "--local-directory", str(tmp_path))
-        yield json.loads(found.read_text())["address"]
+        yield json.loads(found.read_text(encoding="utf-8"))["address"]
 
 
 def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_bytes(scheduler, tmp_path):

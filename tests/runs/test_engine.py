@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from told import there
 
-from rni import InputError, Specification
+from rni import InputError, Specification, atomic
 from rni.runs import engine, progress
 from rni.runs.engine import BARREN, RunOutcome, cluster, compute_all, local
 from rni.runs.progress import remove_stale, reported, runs_progress, statuses
@@ -191,7 +191,7 @@ if __name__ == "__main__":
 
 
 def start(tmp_path, workers):
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     here = Path(__file__).parent
     command = [sys.executable, tmp_path / "script.py", f"{here}:{here.parent}", tmp_path / "runs", str(workers)]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -199,7 +199,7 @@ def start(tmp_path, workers):
 
 def alive(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
@@ -272,7 +272,7 @@ def test_what_was_begun_before_is_told(tmp_path, capsys):
 def test_progress_on_a_terminal_has_a_bar_and_a_line_for_each_worker(tmp_path):
     from rich.console import Console
 
-    console = Console(width=150, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
+    console = Console(width=150, file=open(os.devnull, "w", encoding="utf-8"), record=True)  # noqa: SIM115
     with reported(tmp_path, SEVERAL[1].key(), "some network", 80):
         console.print(progress._picture(progress.RunsProgress(SEVERAL, tmp_path)))
     console.file.close()
@@ -295,3 +295,55 @@ def test_what_dead_workers_were_doing_is_not_shown_and_then_forgotten(tmp_path):
         assert [s.path for s in progress.RunsProgress(SEVERAL, tmp_path).running()] == [mine]
         remove_stale(tmp_path)
         assert list((tmp_path / "status").iterdir()) == [mine]
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Call a function as a process of another machine, or of another container on this machine, would."""
+
+    def call(function, node=None, namespace=None):
+        with monkeypatch.context() as patch:
+            if node is not None:
+                patch.setattr(atomic.platform, "node", lambda: node)
+            if namespace is not None:
+                patch.setattr(atomic.os, "readlink", lambda path: f"pid:[{namespace}]")
+                patch.setattr(atomic.os, "kill", no_such_process)
+            return function()
+
+    def no_such_process(*_):
+        raise ProcessLookupError
+
+    return call
+
+
+@pytest.mark.parametrize("other", [{"node": "another"}, {"namespace": 4026532180}])
+def test_a_second_machine_or_container_on_the_same_store_loses_no_run_of_the_first(tmp_path, elsewhere, other):
+    begun = []
+
+    def clean_elsewhere(outcome):
+        begun.append(outcome)
+        (marker,) = (tmp_path / "status").glob("*.sign")
+        minutes_ago = time.time() - 600
+        os.utime(marker, (minutes_ago, minutes_ago))  # a long sweep, or a clock that differs
+        elsewhere(lambda: remove_stale(tmp_path), **other)
+
+    outcomes = compute_all(SEVERAL, tmp_path, engine.Here(), on_event=clean_elsewhere)
+    assert [outcome.reason for outcome in outcomes.values()] == [None] * len(SEVERAL)
+    assert len(begun) == len(SEVERAL)
+
+
+def test_the_marker_of_a_command_on_another_machine_is_removed_after_a_week(tmp_path):
+    days = {"nodea-1-1.sign": 6.9, "nodeb-1-1.sign": 7.1, "nodec-1-1.json": 0.1}
+    (tmp_path / "status").mkdir()
+    for name, age in days.items():
+        (tmp_path / "status" / name).touch()
+        then = time.time() - age * 24 * 3600
+        os.utime(tmp_path / "status" / name, (then, then))
+    remove_stale(tmp_path)
+    assert [path.name for path in (tmp_path / "status").iterdir()] == ["nodea-1-1.sign"]
+
+
+def test_processes_of_two_containers_with_one_host_name_never_write_the_same_file(elsewhere):
+    names = {elsewhere(atomic.me, node="box", namespace=number) for number in (4026531836, 4026532180, 4026532181)}
+    assert len(names) == 3
+    assert all(name.endswith(f"-{os.getpid()}-{threading.get_native_id()}") for name in names)

@@ -39,7 +39,7 @@ def test_list_names_every_run(store):
 
 def test_what_show_prints_is_the_configuration_of_the_same_run(store, tmp_path):
     key = store.entries()[0].key
-    (tmp_path / "run.toml").write_text(rni_runs("show", key[:8], "--store", store.root))
+    (tmp_path / "run.toml").write_text(rni_runs("show", key[:8], "--store", store.root), encoding="utf-8")
     assert Specification.from_toml(tmp_path / "run.toml").key() == key
 
 

@@ -49,7 +49,7 @@ def mine(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "mine", raising=False)
 
     def write(text):
-        (tmp_path / "mine.py").write_text(text)
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
         sys.modules.pop("mine", None)
         importlib.invalidate_caches()
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_one_line_before_any_run(sweep, tmp_path, given, messag
 
 def test_the_table_has_a_row_for_each_run_and_diverged_ones_say_why(sweep, tmp_path):
     table = sweep({"learning_rate": [0.01, 1000.0], "seed": "0..1"}, out=tmp_path / "out")
-    with (tmp_path / "out" / "table.csv").open() as file:
+    with (tmp_path / "out" / "table.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["training.learning_rate", "seed", "loss", "steps", "key", "failure"]
     assert [row["seed"] for row in rows] == ["0", "1", "0", "1"]
@@ -269,7 +269,8 @@ def designed(like, **options):
 
 def test_a_table_in_the_file_says_the_same_as_arguments_and_these_go_first(tmp_path):
     (tmp_path / "base.toml").write_text(
-        '[task]\ndecays = [0.9]\n[sweep]\nmeasure = "loss"\n[sweep.over]\nneurons = [10, 20]\nseed = "0..2"\n'
+        '[task]\ndecays = [0.9]\n[sweep]\nmeasure = "loss"\n[sweep.over]\nneurons = [10, 20]\nseed = "0..2"\n',
+        encoding="utf-8",
     )
     raw, plan = planned(tmp_path / "base.toml")
     assert plan == Sweep(measure=("loss",), over={"network.neurons": "10,20", "seed": [0, 1, 2]} | {"seed": "0..2"})
@@ -441,7 +442,9 @@ def test_the_command_writes_table_and_page_and_says_what_failed(tmp_path, monkey
 
     mine("def bad(net):\n    raise RuntimeError('no such thing')\n")
     monkeypatch.setattr("rni.runs.sweeping.local", lambda workers: engine.Here())
-    (tmp_path / "base.toml").write_text("[task]\ndecays = [0.9]\n[network]\nneurons = 12\n[training]\nsteps = 5\n")
+    (tmp_path / "base.toml").write_text(
+        "[task]\ndecays = [0.9]\n[network]\nneurons = 12\n[training]\nsteps = 5\n", encoding="utf-8"
+    )
     places = ["--store", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
     over = ["--over", "network.neurons=12,14", "--over", "seed=0..1"]
     done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *over, "--measure", "loss", *places])
@@ -453,6 +456,28 @@ def test_the_command_writes_table_and_page_and_says_what_failed(tmp_path, monkey
     for wrong in (["--over", "seed"], ["--over", "seed=1", "--over", "seed=2"]):
         done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *wrong, *places])
         assert isinstance(done.exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("over", "code"),
+    [
+        (["training.learning_rate=0.01,1000"], 1),  # the second diverges
+        (["network.activation=relu,linear", "training.loss=averaged,batch"], 0),  # relu and averaged is impossible
+        (["training.learning_rate=0.01..1000:bisect", "--until", "loss < 1"], 0),  # to diverge is an answer
+    ],
+)
+def test_the_command_fails_if_a_run_failed_but_not_for_impossible_combinations(tmp_path, monkeypatch, over, code):
+    from typer.testing import CliRunner
+
+    monkeypatch.setattr("rni.runs.sweeping.local", lambda workers: engine.Here())
+    (tmp_path / "base.toml").write_text(
+        "[task]\ndecays = [0.9]\n[network]\nneurons = 12\n[training]\nsteps = 5\n", encoding="utf-8"
+    )
+    flags = [flag for field in over for flag in (["--over", field] if "=" in field else [field])]
+    places = ["--measure", "loss", "--store", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["sweep", str(tmp_path / "base.toml"), *flags, *places])
+    assert done.exit_code == code, done.output
+    assert (tmp_path / "out" / "table.csv").exists()
 
 
 def test_a_store_of_many_runs_finds_one_by_its_key_in_its_folder(tmp_path, monkeypatch):

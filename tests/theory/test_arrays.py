@@ -97,7 +97,8 @@ def test_one_is_a_value_like_others(call):
 
 def test_theory_imports_nothing_of_ours_but_the_errors():
     folder = Path(rni.theory.__file__).parent
-    modules = [node.module for file in folder.glob("*.py") for node in ast.walk(ast.parse(file.read_text()))
-               if isinstance(node, ast.ImportFrom) and node.module]  # fmt: skip
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in folder.glob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    modules = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
     ours = {module for module in modules if module.startswith("rni") and not module.startswith("rni.theory")}
     assert ours == {"rni.core.errors"}
