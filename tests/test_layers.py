@@ -38,8 +38,6 @@ LAZY = {"runs.store", "runs.engine", "core.threads"}
 KNOWN = {
     ("analysis.results", "pages.analysis"),
     ("plots.plot", "analysis.population"),
-    ("files.native", "losses"),
-    ("files.export", "losses"),
 }
 
 MODULES = modules()

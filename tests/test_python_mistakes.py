@@ -372,7 +372,7 @@ rni.fixed_points(task)
     Integration: can't be analysed; allowed: a Network (of a file: rni.load(path), of a design: its `network`), ...
 
 rni.load("nothing.safetensors")
-    nothing.safetensors: no such file
+    nothing.safetensors: no such file; allowed: a file that can be read
 rni.load("folder")
     folder: a folder; allowed: a file that can be read
 rni.load("run.toml")
@@ -401,7 +401,7 @@ rni.load("net.safetensors", "cuda")
 rni.read("run.toml")
     run.toml: a configuration; allowed: a whole safetensors file
 rni.read("nothing.pt")
-    nothing.pt: no such file
+    nothing.pt: no such file; allowed: a file that can be read
 rni.read("x.npy")
     x.npy: an array, as numpy.save writes it; allowed: a whole safetensors file
 rni.read("folder")

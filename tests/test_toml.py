@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rni import InputError, Specification, kinds
+from rni import InputError, Specification
 from rni.cli import lists
+from rni.core import file_type
 from rni.core.toml import MAX_DOTS, parse_toml
 from rni.runs import condition
 
@@ -67,7 +68,7 @@ def specified(path):
 
 def guessed(path):
     path.write_text(LONG, encoding="utf-8")
-    assert kinds.kind(path) == "text"
+    assert file_type.kind(path) == "configuration"
 
 
 @pytest.mark.parametrize(

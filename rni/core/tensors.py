@@ -1,4 +1,4 @@
-"""Tensors on disk and from elsewhere: safetensors files with a header, and plain real numbers of whatever came."""
+"""Safetensors files with a header, and the conversion of arrays of any kind to plain tensors of real numbers."""
 
 import json
 import stat
@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rni.core import file_type as kinds
-from rni.core import memory
+from rni.core import file_type, memory
 from rni.core.atomic import write_atomically
 from rni.core.errors import InputError
 
@@ -21,21 +20,40 @@ _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 
 
 def real(name: str, values: Any) -> Tensor:
-    """Finite memory's worth of real numbers in a plain tensor: float16 and the like as float32, all else as float64."""
+    """Convert values to a plain tensor of real numbers.
+
+    Parameters
+    ----------
+    name : str
+        What the values are called in an error.
+    values : tensor, array, sequence or number
+        Real numbers.
+
+    Returns
+    -------
+    Tensor
+        On the CPU, without a gradient: float32 for numbers of at most 32 bits, otherwise float64.
+
+    Raises
+    ------
+    InputError
+        If the values are no real numbers, or need more memory than is free.
+    """
     if isinstance(values, Tensor):
         if values.layout != torch.strided or values.is_quantized or values.is_meta or values.is_nested:
-            raise InputError(f"{name}: sparse, quantised, or without data; allowed: a plain tensor of numbers")
-        kind, size = str(values.dtype).removeprefix("torch."), values.numel()
+            problem = "sparse, quantised, or without data"
+            raise InputError(name, values.layout, "a plain tensor of numbers", problem=problem)
+        dtype, size = str(values.dtype).removeprefix("torch."), values.numel()
         known = values.dtype in _WHOLE + _SINGLE + (torch.float64,)
     else:
-        kind = values.dtype.name if isinstance(values, np.ndarray) else type(values).__name__
+        dtype = values.dtype.name if isinstance(values, np.ndarray) else type(values).__name__
         try:
             values = np.asarray(values)
         except (TypeError, ValueError, RuntimeError, OverflowError):
-            raise InputError(f"{name}: {kind}; allowed: an array of numbers") from None
+            raise InputError(name, dtype, "an array of numbers", problem=dtype) from None
         size, known = values.size, values.dtype.kind in "biuf"
     if not known:
-        raise InputError(f"{name}: {kind}; allowed: an array of numbers, real ones")
+        raise InputError(name, dtype, "an array of numbers, real ones", problem=dtype)
     memory.require(4 * size, f"{name}: shape {tuple(values.shape)}", "a smaller one")
     if isinstance(values, Tensor):
         return values.detach().cpu().to(torch.float32 if values.dtype in _SINGLE else torch.float64)
@@ -59,7 +77,7 @@ def stacked(values: Iterable[Tensor], steps: int) -> Tensor:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Write a safetensors file beside its place, flush it to disk and move it there."""
+    """Write a safetensors file atomically."""
     from safetensors.torch import save as pack
 
     # one JSON text under one key: safetensors writes several keys in a random order, and equal files should be equal
@@ -68,35 +86,55 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """All tensors and the header of a safetensors file."""
+    """Read all tensors and the header of a safetensors file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no safetensors file, or has a header of more than 1 MB.
+    """
     from safetensors import SafetensorError, safe_open
 
     size = require_file(path)
     memory.require(size, str(path), "a smaller file")
     try:
+        with path.open("rb") as file:
+            header_size = int.from_bytes(file.read(8), "little")
+        if file_type.MAX_HEADER < header_size < size:
+            allowed = f"a safetensors file whose header has at most {file_type.MAX_HEADER} bytes"
+            raise InputError(str(path), header_size, allowed, problem=f"a header of {header_size} bytes")
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("rni", "{}"))
             if not isinstance(header, dict):
                 raise TypeError("header: not a table")
             return {key: file.get_tensor(key) for key in file.keys()}, header  # noqa: SIM118
-    except (SafetensorError, TypeError, ValueError, RuntimeError):  # torch's, and JSON that nests too deeply
-        known = kinds.kind(path) not in ("", "empty", "text", *kinds.SAFETENSORS)
-        found = kinds.called(path) if known else "truncated, or not safetensors"
-        raise InputError(f"{path}: {found}; allowed: a whole safetensors file") from None
+    except InputError:
+        raise
+    except (SafetensorError, OSError, TypeError, ValueError, RuntimeError):  # RecursionError: JSON that nests deeply
+        kind = file_type.kind(path)
+        another = kind not in ("", "empty", "text", "configuration", *file_type.SAFETENSORS)
+        problem = file_type.called(path) if another else "truncated, or not safetensors"
+        raise InputError(str(path), kind, "a whole safetensors file", problem=problem) from None
 
 
 def require_file(path: Path) -> int:
-    """Its size, where it is a file that can be read; else why it can't."""
+    """Return the size of a file that can be read.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, if it is a folder or a pipe, or if it cannot be read.
+    """
     try:
         status = path.stat()
         if stat.S_ISREG(status.st_mode):
             path.open("rb").close()
             return status.st_size
-        reason = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file"
+        problem = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file"
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        problem = "no such file"
     except OSError as error:
-        reason = error.strerror
+        problem = error.strerror or type(error).__name__
     except ValueError as error:  # a name that no system has
-        reason = str(error)
-    raise InputError(f"{path}: {reason}; allowed: a file that can be read")
+        problem = str(error)
+    raise InputError(str(path), None, "a file that can be read", problem=problem)

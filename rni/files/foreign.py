@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from rni import weights
 from rni.activations import ACTIVATIONS, Activation, make
-from rni.core.errors import InputError, did_you_mean, path_of
-from rni.core.tensors import read_tensors, real, require_file
+from rni.core.errors import InputError, did_you_mean, path_of, printable
+from rni.core.tensors import real
 from rni.files.formats import SUPPORTED, Found, recognise
 from rni.files.layers import TIMES
-from rni.files.loading import Loaded, load_tensors
-from rni.files.native import load
+from rni.files.loading import load_tensors
+from rni.files.native import network_file
 from rni.files.recording import Recording
 from rni.networks.network import Network
 from rni.networks.vanilla import Form, Read, VanillaRNN
@@ -107,18 +107,15 @@ def interpret(
 def read(path: str | Path, activation: str | None = None, **reading: Unpack[Reading]) -> VanillaRNN | Recording:
     """A network file of ours, a state dict (.pt, .pth or .safetensors), or arrays (.npz, .mat)."""
     path = path_of(path)
-    require_file(path)
     loaded = load_tensors(path)
-    if loaded is None:
-        tensors, header = read_tensors(path)
-        if "format" in header or "encoders" in tensors:
-            return interpret(load(path), activation, **reading)
-        loaded = Loaded(tensors)
+    if "format" in loaded.header:
+        return interpret(network_file(path, loaded.tensors, loaded.header).network, activation, **reading)
     try:
         net = interpret(loaded.tensors, activation, **reading)
     except InputError as error:
-        raise InputError("; ".join((f"{path}: {error}", *loaded.notes))) from None
-    return replace(net, notes=(*net.notes, *loaded.notes)) if isinstance(net, VanillaRNN) else net
+        raise error.in_file(path, "; ".join(loaded.notes)) from None
+    notes = map(printable, loaded.notes)
+    return replace(net, notes=(*net.notes, *notes)) if isinstance(net, VanillaRNN) and loaded.notes else net
 
 
 def from_module(module: nn.Module, given: Mapping[str, Any] | None = None) -> VanillaRNN:

@@ -257,7 +257,7 @@ def networks() -> tuple[bytes, ...]:
                 tensors[f"activation.{key}"] = value
             else:
                 header["activation"][key] = value
-        header |= {"decays": net.task.decays, "scales": net.task.scales}
+        header |= {"decays": net.task.decays, "scales": net.task.scales, "leak": net.leak}
         made.append(pack({k: v.detach().contiguous() for k, v in tensors.items()}, {"rni": json.dumps(header)}))
     return tuple(made)
 
