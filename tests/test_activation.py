@@ -4,7 +4,7 @@ from told import mistyped, of
 
 from rni import InputError, Integration, Network, VanillaRNN, design, load, save
 from rni.activations import ACTIVATIONS, Activation, RectifiedPower, Sigmoid, make
-from rni.files.foreign import from_arrays, from_state_dict
+from rni.files.foreign import interpret
 from rni.weights import Dense
 
 
@@ -82,8 +82,8 @@ def test_an_activation_given_is_never_changed(generator):
     Network(Integration(0.9), e, d, double, module)
     Network(Integration(0.9), e, d, double, net.f)
     VanillaRNN(Dense(double), e, net.f, double[0])
-    from_arrays({"recurrent": double, "input_weights": e}, net.f)
-    from_state_dict({"weight_hh": double, "weight_ih": e}, net.f)
+    interpret({"recurrent": double, "input_weights": e}, net.f)
+    interpret({"weight_hh": double, "weight_ih": e}, net.f)
     design(Integration(0.8), 200, net.f)
     assert f.threshold.dtype == torch.float64
     assert net.f.threshold.dtype == torch.float32

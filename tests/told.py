@@ -2,6 +2,8 @@
 
 from typing import Any, TypeVar
 
+from rni import InputError
+
 T = TypeVar("T")
 
 
@@ -20,3 +22,8 @@ def there(value: T | None) -> T:
 def mistyped(value: Any) -> Any:
     """A value of a type that is refused, by type checkers as well."""
     return value
+
+
+def refused(error: InputError) -> str:
+    """The field that an error is about."""
+    return error.field or str(error).partition(": ")[0]

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -165,7 +165,7 @@ def _arrays(path: Path, size: int) -> Loaded:
     return Loaded(arrays, notes=(f"not read, because pickled: {', '.join(pickled)}",) if pickled else ())
 
 
-def _npy_dtype(stream: BinaryIO) -> np.dtype:
+def _npy_dtype(stream: IO[bytes]) -> np.dtype:
     """Return the type of the numbers in an .npy file."""
     version = np.lib.format.read_magic(stream)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -1,8 +1,8 @@
 """The memory that a MATLAB file of version 5 or 7 takes, from its structure, before scipy reads it.
 
-A variable of the file is a tree: structures and cell arrays contain further arrays, and a compressed variable may unpack
-to a thousand times its size. Each element starts with a tag, the type and the number of bytes of what follows, and is
-padded to 8 bytes. See "MAT-File Format" of The MathWorks.
+A variable of the file is a tree: structures and cell arrays contain further arrays, and a compressed variable may
+unpack to a thousand times its size. Each element starts with a tag, which is the type and the number of bytes of what
+follows, and is padded to 8 bytes. See "MAT-File Format" of The MathWorks.
 """
 
 import struct

@@ -134,7 +134,7 @@ def network_file(
         raise InputError(str(path), None, "a file that rni wrote", problem=problem) from None
 
 
-def _network_file(tensors: dict[str, Tensor], header: dict[str, Any], allow: Collection[str]) -> NetworkFile:
+def _network_file(tensors: dict[str, Tensor], header: Mapping[str, Any], allow: Collection[str]) -> NetworkFile:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             raise InputError(name, None, "finite numbers", problem="NaN or infinite values")
