@@ -112,7 +112,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise
     except (SafetensorError, OSError, TypeError, ValueError, RuntimeError):  # RecursionError: JSON that nests deeply
         kind = file_type.kind(path)
-        another = kind not in ("", "empty", "text", "configuration", *file_type.SAFETENSORS)
+        another = kind not in ("", "empty", "text", *file_type.SAFETENSORS)
         problem = file_type.called(path) if another else "truncated, or not safetensors"
         raise InputError(str(path), kind, "a whole safetensors file", problem=problem) from None
 

@@ -104,7 +104,7 @@ def interpret(
     if isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(part, nn.Module) for part in thing):
         rnn, readout = thing
         if getattr(rnn, "hidden_size", None) != (read := getattr(readout, "in_features", None)):
-            problem = f"{type(readout).__name__} of {read} neurons with {type(rnn).__name__}"
+            problem = f"{type(readout).__name__} of {read} neurons beside {type(rnn).__name__}"
             raise InputError("readout", readout, "(RNN, Linear), of as many neurons", problem=problem)
         thing = nn.ModuleList(thing)
     if isinstance(thing, Recording):
