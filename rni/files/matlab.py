@@ -54,17 +54,17 @@ def memory_needed(file: BinaryIO, limit: float) -> float:
     return needed
 
 
-def _unpacked(compressed: bytes, limit: float) -> bytearray:
-    """Decompress a variable in pieces, which takes no memory for a copy of the whole."""
-    unpacker, unpacked = zlib.decompressobj(), bytearray()
+def _unpacked(compressed: bytes, limit: float) -> bytes:
+    """Decompress a variable, after its size has been measured in pieces that are not kept."""
+    unpacker, size = zlib.decompressobj(), 0
     for start in range(0, len(compressed), PIECE):
         rest = compressed[start : start + PIECE]
         while rest:
-            unpacked += unpacker.decompress(rest, 64 * PIECE)
+            size += len(unpacker.decompress(rest, 64 * PIECE))
             rest = unpacker.unconsumed_tail
-            if len(unpacked) > limit:
+            if size > limit:
                 raise _LimitExceeded
-    return unpacked
+    return zlib.decompress(compressed, bufsize=max(size, 1))
 
 
 class _Elements:
@@ -72,7 +72,7 @@ class _Elements:
 
     needed = 0.0
 
-    def __init__(self, content: bytes | bytearray, order: str, position: int, limit: float):
+    def __init__(self, content: bytes, order: str, position: int, limit: float):
         self.content, self.order, self.position, self.limit = content, order, position, limit
 
     def count_array(self) -> None:
@@ -128,7 +128,7 @@ class _Elements:
         self.position += struct.calcsize(layout)
         return values
 
-    def element(self) -> bytes | bytearray:
+    def element(self) -> bytes:
         """Return the data of the next element."""
         (tag,) = self.unpack("I")
         if tag >> 16:  # at most 4 bytes, which follow the tag directly

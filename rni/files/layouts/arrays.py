@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from rni import weights
 from rni.files.layouts.layout import LAYOUTS, FoundArrays, Layout, UnusedTensors
 
 
@@ -12,7 +13,7 @@ class Arrays(Layout):
     announced = False
 
     def recognises(self, names: Collection[str]) -> bool:
-        return bool({"recurrent", "recurrent_left"} & set(names))
+        return bool(set(weights.names()) & set(names))
 
     def read(self, tensors: UnusedTensors) -> FoundArrays:
         arrays, tensors.tensors = tensors.tensors, {}
