@@ -21,7 +21,7 @@ from rni.activations import (
 )
 from rni.core.registry import part
 from rni.core.rng import stream
-from rni.files.foreign import from_arrays, from_state_dict
+from rni.files.foreign import interpret
 from rni.weights import Dense
 
 ONE = Integration(0.9)
@@ -154,8 +154,8 @@ def test_an_activation_given_is_never_changed(generator):
     Network(ONE, e, d, double, module)
     Network(ONE, e, d, double, net.f)
     VanillaRNN(Dense(double), e, net.f, double[0])
-    from_arrays({"recurrent": double, "input_weights": e}, mistyped(net.f))
-    from_state_dict({"weight_hh": double, "weight_ih": e}, mistyped(net.f))
+    interpret({"recurrent": double, "input_weights": e}, mistyped(net.f))
+    interpret({"weight_hh": double, "weight_ih": e}, mistyped(net.f))
     assert f.values()["threshold"].dtype == torch.float64
     assert net.f.values()["threshold"].dtype == torch.float32
     assert module.weight.dtype == torch.float32

@@ -57,15 +57,17 @@ def test_onnx_runs_the_same_network_for_500_steps(f, size, tmp_path, generator):
 
 def test_onnx_refuses_an_activation_that_it_does_not_have(tmp_path):
     pytest.importorskip("onnx", reason="needs the extra `export`")
-    with pytest.raises(InputError, match=r"activation: RectifiedPower.*; allowed in ONNX: linear, relu, tanh, sigmoid"):
+    with pytest.raises(InputError) as caught:
         to_onnx(network(RectifiedPower()), tmp_path / "net.onnx")
+    assert caught.value.field == "activation"
     assert not list(tmp_path.iterdir())
 
 
 def test_without_onnx_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(InputError, match=r"onnx: not installed; allowed: with it, pip install 'rni\[export\]'"):
+    with pytest.raises(InputError, match=r"rni\[export\]") as caught:
         to_onnx(network("relu"), tmp_path / "net.onnx")
+    assert caught.value.field == "onnx"
 
 
 @pytest.mark.parametrize(
@@ -136,11 +138,13 @@ def test_onnx_refuses_what_it_can_not_hold(tmp_path):
     pytest.importorskip("onnx", reason="needs the extra `export`")
     large = torch.zeros(24_000, 1)
     net = Network(Integration(0.9), large, large, LowRank(large, large))
-    with pytest.raises(InputError, match=r"neurons: 24000, 2\.3 GB; allowed in ONNX: 2\.1 GB of weights"):
+    with pytest.raises(InputError) as caught:
         to_onnx(net, tmp_path / "net.onnx")
+    assert (caught.value.field, caught.value.value) == ("neurons", 24_000)
     net = network("relu", recurrent=torch.full((N, N), 1e300, dtype=torch.float64))
-    with pytest.raises(InputError, match="input_weights: beyond the range of float32"):
+    with pytest.raises(InputError) as caught:
         to_onnx(net, tmp_path / "net.onnx")
+    assert caught.value.field == "input_weights"
     assert not list(tmp_path.iterdir())
 
 

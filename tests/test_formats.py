@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
-from told import of, there
+from told import of, refused, there
 from torch import Tensor, nn
 
 from rni import Analysis, InputError, Network, VanillaRNN, analyze
@@ -373,57 +373,57 @@ RANK = {"m": np.ones((4, 1)), "n": np.ones((4, 1)), "wi": np.ones((1, 4)), "wo":
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "message"),
+    ("given", "options", "field"),
     [
         (
             LAYERS,
             {},
-            "leak: not in the file, which is of a leaky RNN (h2h.weight); allowed: leak (1 for none), or dt and tau",
+            "leak",
         ),
-        (PSYCH, {}, "leak: not in the file, which is of PsychRNN; allowed: leak (1 for none), or dt and tau"),
-        (PSYCH, {"dt": 10}, "leak: not in the file"),
-        (PSYCH, {"dt": 10, "tau": 50, "leak": 0.2}, "leak, dt, tau: 0.2, 10.0, 50.0; allowed: two of the three"),
-        (PSYCH, {"leak": 2.0}, "leak: 2; allowed: above 0 and up to 1"),
-        (PSYCH, {"leak": 0.2, "form": "voltage"}, "form: 'voltage'; allowed: rate, current"),
-        (PSYCH, {"leak": 0.2, "noise": -1.0}, "noise: -1.0; allowed: a finite number from 0"),
-        (PSYCH, {"dt": -1.0, "tau": 2.0}, "dt: -1.0; allowed: above 0"),
-        (PSYCH | {"Dale_rec": np.eye(3)}, {"leak": 0.2}, "Dale_rec: shape (3, 3); allowed: (4, 4)"),
-        (PSYCH | {"rec_connectivity": np.eye(3)}, {"leak": 0.2}, "W_rec, rec_connectivity: shapes (4, 4), (3, 3)"),
-        (RANK | {"n": np.ones((4, 2))}, {}, "m, n: shapes (4, 1), (4, 2); allowed: both (neurons, rank)"),
-        (RANK | {"wi": np.ones((4, 1))}, {}, "wi: shape (4, 1); allowed: (inputs, 4)"),
-        (RANK | {"si": np.ones(3)}, {}, "si: shape (3,); allowed: (1,)"),
-        (RANK | {"h0": np.ones(3)}, {}, "h0: shape (3,); allowed: (4,)"),
-        (SQUARE, {"leak": 0.1}, "W_in: shape (3, 3), from and to can't be told; allowed: `names` (--map)"),
-        (LAYERS | {"a.h2h.weight": np.eye(4), "a.input2h.weight": np.eye(4)}, {}, "h2h.weight, a.h2h.weight: several"),
-        (LAYERS | {"mask": np.eye(4)}, {"leak": 0.1}, "fc.weight, mask: each could be the readout"),
-        (LAYERS | {"input2h.weight": np.ones((5, 1))}, {}, "h2h.weight, input2h.weight: shapes (4, 4), (5, 1)"),
-        (LAYERS | {"h2h.bias": np.ones(3)}, {"leak": 0.1}, "h2h.bias: shape (3,); allowed: (4,)"),
+        (PSYCH, {}, "leak"),
+        (PSYCH, {"dt": 10}, "leak"),
+        (PSYCH, {"dt": 10, "tau": 50, "leak": 0.2}, "leak, dt, tau"),
+        (PSYCH, {"leak": 2.0}, "leak"),
+        (PSYCH, {"leak": 0.2, "form": "voltage"}, "form"),
+        (PSYCH, {"leak": 0.2, "noise": -1.0}, "noise"),
+        (PSYCH, {"dt": -1.0, "tau": 2.0}, "dt"),
+        (PSYCH | {"Dale_rec": np.eye(3)}, {"leak": 0.2}, "Dale_rec"),
+        (PSYCH | {"rec_connectivity": np.eye(3)}, {"leak": 0.2}, "W_rec, rec_connectivity"),
+        (RANK | {"n": np.ones((4, 2))}, {}, "m, n"),
+        (RANK | {"wi": np.ones((4, 1))}, {}, "wi"),
+        (RANK | {"si": np.ones(3)}, {}, "si"),
+        (RANK | {"h0": np.ones(3)}, {}, "h0"),
+        (SQUARE, {"leak": 0.1}, "W_in"),
+        (LAYERS | {"a.h2h.weight": np.eye(4), "a.input2h.weight": np.eye(4)}, {}, "h2h.weight, a.h2h.weight"),
+        (LAYERS | {"mask": np.eye(4)}, {"leak": 0.1}, "fc.weight, mask"),
+        (LAYERS | {"input2h.weight": np.ones((5, 1))}, {}, "h2h.weight, input2h.weight"),
+        (LAYERS | {"h2h.bias": np.ones(3)}, {"leak": 0.1}, "h2h.bias"),
         (
             {"arr_0": np.ones((2, 5)), "arr_1": np.ones((5, 15))},
             {},
-            "arr_1: shape (15, 5), a GRU; allowed: a SimpleRNN",
+            "arr_1",
         ),
-        ({"arr_0": np.ones((2, 5))}, {}, "arrays of shapes (2, 5); allowed: a SimpleRNN's kernel (inputs, n)"),
-        ({"A": np.eye(3), "C": np.ones((3, 1))}, {}, "A, C: unknown; allowed: recurrent, "),
-        ({"A": np.eye(3)}, {"names": {"recurrent": "J"}}, "map: recurrent=J; allowed: of this file A 3x3"),
-        ({"A": np.eye(3)}, {"names": {"J": "A"}}, "map: 'J'; allowed: recurrent, "),
+        ({"arr_0": np.ones((2, 5))}, {}, "arrays"),
+        ({"A": np.eye(3), "C": np.ones((3, 1))}, {}, "A, C"),
+        ({"A": np.eye(3)}, {"names": {"recurrent": "J"}}, "map"),
+        ({"A": np.eye(3)}, {"names": {"J": "A"}}, "map"),
         (
             {"A": np.eye(3)},
             {"names": {"recurrent": "A"}, **OPTIONS},
-            "encoders, input_weights: neither, beside recurrent 3x3; allowed: one of the two, encoders E",
+            "encoders, input_weights",
         ),
         (
             {"A": np.eye(3), "C": np.ones((1, 3))},
             {"names": {"recurrent": "A", "input_weights": "C"}, **OPTIONS},
-            "input_weights: shape (1, 3); allowed: (3, channels)",
+            "input_weights",
         ),
-        ({"activity": np.ones((2, 9, 3)), "inputs": np.ones((2, 9, 1))}, {"leak": 0.1}, "leak: given for a recording"),
+        ({"activity": np.ones((2, 9, 3)), "inputs": np.ones((2, 9, 1))}, {"leak": 0.1}, "leak"),
     ],
 )
-def test_a_wrong_guess_is_refused_with_what_was_found_and_what_to_give(given, options, message):
+def test_a_wrong_guess_is_refused_with_what_was_found_and_what_to_give(given, options, field):
     with pytest.raises(InputError) as caught:
         foreign.interpret(given, **options)
-    assert str(caught.value).startswith(message)
+    assert refused(caught.value) == field
     assert str(caught.value).isprintable()
 
 

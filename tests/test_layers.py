@@ -35,10 +35,7 @@ LAYER = {name: number for number, name in enumerate(PACKAGES)}
 LAZY = {"runs.store", "runs.engine", "core.threads"}
 
 # Imports against the order of the layers, to be removed.
-KNOWN = {
-    ("files.native", "losses"),
-    ("files.export", "losses"),
-}
+KNOWN: set[tuple[str, str]] = set()
 
 MODULES = modules()
 EDGES = edges(MODULES)

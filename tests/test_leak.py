@@ -119,7 +119,7 @@ def test_files_keep_the_leak_and_torch_and_onnx_refuse_it(tmp_path):
     assert torch.equal(again.outputs(x), net.outputs(x))
     with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed: 1, because torch.nn.RNN has none"):
         net.to_torch()
-    with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed in ONNX: 1"):
+    with pytest.raises(rni.InputError, match=r"leak: 0.3; allowed: 1 in ONNX"):
         export.to_onnx(net, tmp_path / "net.onnx")
 
 

@@ -209,7 +209,7 @@ rni design net.safetensors
 rni analyze
     NET: missing; allowed: rni analyze NET
 rni analyze none.pt
-    none.pt: no such file
+    none.pt: no such file; allowed: a file that can be read
 rni analyze folder
     folder: a folder; allowed: a file that can be read
 rni analyze run.toml

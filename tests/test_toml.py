@@ -67,7 +67,7 @@ def specified(path):
 
 def guessed(path):
     path.write_text(LONG, encoding="utf-8")
-    assert file_type.kind(path) == "text"
+    assert file_type.kind(path) == "configuration"
 
 
 @pytest.mark.parametrize(

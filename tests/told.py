@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar
 
+from rni import InputError
 from rni.networks.network import Network
 from rni.training.descent import descend, make_plan
 
@@ -28,3 +29,8 @@ def mistyped(value: Any) -> Any:
 def train_step_by_step(net: Network, loss: Any, **options: Any) -> list[float]:
     """`rni.train` by the general way, whatever faster way there is."""
     return descend(net, make_plan(net, loss, **options))
+
+
+def refused(error: InputError) -> str:
+    """The field that an error is about."""
+    return error.field or str(error).partition(": ")[0]

@@ -16,7 +16,17 @@ LONGEST = 1000  # characters of a line
 
 
 def printable(text: str) -> str:
-    """In one line that can be shown: names in a file may be of any length and hold line breaks or escape sequences."""
+    """Return a text in one line of at most about 1000 characters, without escape sequences.
+
+    Names in a file may have any length and contain line breaks or escape sequences, which a terminal would obey. All
+    texts from files have to pass through this function before they are shown; messages of `InputError` do.
+
+    Examples
+    --------
+    >>> from rni.core.errors import printable
+    >>> printable("weights\x1b[31m")
+    'weights\\x1b[31m'
+    """
     escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in _cut(text))
     return _cut(escaped)
 
@@ -45,6 +55,8 @@ class InputError(ValueError):
     ----------
     field, value, allowed, problem, hint
         The arguments. No decision may depend on the text of the message.
+    file : str
+        The file that the value is in, or an empty string.
 
     Examples
     --------
@@ -58,17 +70,23 @@ class InputError(ValueError):
     def __init__(self, *args: Any, problem: str = "", hint: str = ""):
         super().__init__(*args)
         self.problem, self.hint = problem, hint
+        self.file = self._note = ""
         self.field, self.value, self.allowed = args if len(args) == 3 else ("", None, "")
 
     def __str__(self) -> str:
+        file, note = self.file and f"{self.file}: ", self._note and f"; {self._note}"
         if len(self.args) != 3:  # the older form: a whole line for each argument
-            return "\n".join(printable(str(line)) for line in self.args)
+            return "\n".join(printable(f"{file}{line}{note}") for line in self.args)
         value = self.problem or describe_value(self.value)
         hint = f"; did you mean {self.hint}?" if self.hint else ""
-        return printable(f"{self.field}: {value}; allowed: {self.allowed}{hint}")
+        return printable(f"{file}{self.field}: {value}; allowed: {self.allowed}{hint}{note}")
 
     def __reduce__(self) -> Any:  # so that an error from a worker process keeps what is wrong
-        return _input_error, (self.args, self.problem, self.hint)
+        return _input_error, (self.args, self.problem, self.hint, self.file, self._note)
+
+    def in_file(self, path: "str | Path", note: str = "") -> "InputError":
+        """Return the same error about a value in a file, with a note at the end of the message if there is one."""
+        return _input_error(self.args, self.problem, self.hint, str(path), note)
 
     def within(self, outer: str) -> "InputError":
         """Return the same error about a field that is nested in the field `outer`."""
@@ -106,8 +124,10 @@ class InputError(ValueError):
 _FOLLOWS_FROM_ANOTHER = ("default_factory_not_called",)  # the default is computed from a field that is wrong itself
 
 
-def _input_error(args: tuple[Any, ...], problem: str, hint: str) -> InputError:
-    return InputError(*args, problem=problem, hint=hint)
+def _input_error(args: tuple[Any, ...], problem: str, hint: str, file: str, note: str) -> InputError:
+    error = InputError(*args, problem=problem, hint=hint)
+    error.file, error._note = file, note
+    return error
 
 
 _brief = reprlib.Repr()

@@ -1,13 +1,17 @@
-"""What a file is, from its first bytes: for messages about files that were meant for another command."""
+"""The type of a file, from its first bytes or its directory, for messages about files meant for another command.
 
+At most 1 MB of a file is read, and its text is never parsed, so that a file from anywhere can be looked at.
+"""
+
+import io
 import json
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from rni.core.toml import parse_toml
-
-START = 1_000_000  # bytes that are looked at
+MAX_HEADER = 1_000_000  # bytes of the header of a safetensors file; that of a network has some hundreds
+MAX_DIRECTORY = 1_000_000  # bytes of the directory of a zip file, about 100 for each member
 MAGIC = {
     b"\x93NUMPY": "array",
     b"\x89HDF": "HDF5 file",
@@ -36,49 +40,106 @@ CALLED = {
 
 
 def kind(path: Path) -> str:
-    """A key of `CALLED`, or a name of its own; empty where the file is of no known kind, or can't be read."""
-    with suppress(Exception):  # whatever a file holds, looking at it is not what fails
-        if not path.is_file():  # a pipe would be waited for
+    """Return the type of a file: a key of `CALLED`, or a name of its own.
+
+    The result is empty if the type is unknown or the file cannot be read.
+    """
+    try:
+        if not path.is_file():  # reading a pipe would block
             return ""
         with path.open("rb") as file:
-            start = file.read(START)
-        if not start:
-            return "empty"
-        if start[8:9] == b"{":
-            return _safetensors(start)
-        if start.startswith(b"PK"):
-            return _packed(path)
-        if path.suffix == ".onnx":
-            return "onnx"
-        return next((known for magic, known in MAGIC.items() if start.startswith(magic)), None) or _text(start)
-    return ""
+            start = file.read(4096)
+            if not start:
+                return "empty"
+            if start[8:9] == b"{":
+                return _safetensors_kind(file, start)
+            if start.startswith(b"PK"):
+                return _zip_kind(file)
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return ""
+    if path.suffix == ".onnx":
+        return "onnx"
+    for magic, name in MAGIC.items():
+        if start.startswith(magic):
+            return name
+    return _text_kind(start, path.suffix)
 
 
 def called(path: Path) -> str:
-    """What to say of a file: `a network file`."""
-    found = kind(path)
-    return CALLED.get(found, f"a {found}" if found else "of no known kind")
+    """Return the type of a file with its article: `a network file`."""
+    name = kind(path)
+    return CALLED.get(name, f"a {name}" if name else "of no known kind")
 
 
-def _safetensors(start: bytes) -> str:
-    """By the format in its header."""
-    header = json.loads(start[8 : 8 + int.from_bytes(start[:8], "little")])
-    ours = json.loads(header.get("__metadata__", {}).get("rni", "{}")).get("format", "")
-    return next((known for known in SAFETENSORS if f"rni-{known}/" in ours), "safetensors")
+def open_zip(file: BinaryIO) -> zipfile.ZipFile:
+    """Open a zip file whose directory has at most 1 MB.
+
+    Raises
+    ------
+    zipfile.BadZipFile
+        The file is no zip file, or its directory is larger.
+    """
+    return zipfile.ZipFile(_BoundedReads(file))
 
 
-def _packed(path: Path) -> str:
-    with zipfile.ZipFile(path) as packed:
-        names = packed.namelist()
-    torch, numpy = (any(name.endswith(ending) for name in names) for ending in ("data.pkl", ".npy"))
-    return "state dict" if torch else "arrays" if numpy else "zip"
+class _BoundedReads(io.RawIOBase):
+    """A file of which at most `MAX_DIRECTORY` bytes are read at once: zipfile reads a directory in one piece.
+
+    The size in the directory's own record is not checked, since a file may hold several that contradict each other.
+    """
+
+    def __init__(self, file: BinaryIO):
+        self.file = file
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(MAX_DIRECTORY + 1 if size < 0 else min(size, MAX_DIRECTORY + 1))
+        if len(data) > MAX_DIRECTORY:
+            raise zipfile.BadZipFile(f"a directory of more than {MAX_DIRECTORY} bytes")
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
 
 
-def _text(start: bytes) -> str:
-    text = start.decode()
+def _safetensors_kind(file: BinaryIO, start: bytes) -> str:
+    """Return the kind that the format in the header of a safetensors file names."""
+    size = int.from_bytes(start[:8], "little")
+    if size > MAX_HEADER:
+        return "safetensors"
+    file.seek(8)
+    with suppress(ValueError, LookupError, TypeError, RecursionError):  # the header of another program
+        header = json.loads(file.read(size))
+        written = json.loads(header["__metadata__"]["rni"])["format"]
+        return next((name for name in SAFETENSORS if f"rni-{name}/" in written), "safetensors")
+    return "safetensors"
+
+
+def _zip_kind(file: BinaryIO) -> str:
+    with open_zip(file) as archive:
+        names = archive.namelist()
+    if any(name.endswith("data.pkl") for name in names):
+        return "state dict"
+    return "arrays" if any(name.endswith(".npy") for name in names) else "zip"
+
+
+def _text_kind(start: bytes, suffix: str) -> str:
+    try:
+        text = start.decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(start) or len(start) - error.start > 3:  # not a character that is cut at the end
+            return ""
+        text = start[: error.start].decode()
     if "\0" in text:
         return ""
-    with suppress(ValueError, RecursionError):
-        if parse_toml(text).keys() & {"seed", "task", "network", "training"}:
-            return "configuration"
-    return "page" if text.lstrip().lower().startswith(("<!doctype", "<html")) else "text"
+    if text.lstrip().lower().startswith(("<!doctype", "<html")):
+        return "page"
+    return "configuration" if suffix == ".toml" else "text"

@@ -38,7 +38,7 @@ def stacked(values: Iterable[Tensor], steps: int) -> Tensor:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Write a safetensors file with a header, atomically."""
+    """Write a safetensors file atomically."""
     from safetensors.torch import save as pack
 
     # One JSON text under one key: safetensors writes several keys in random order, and equal files should be equal.
@@ -52,31 +52,40 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises
     ------
     InputError
-        If the file cannot be read, is not a complete safetensors file, or does not fit into memory.
+        If the file cannot be read, is no safetensors file, or has a header of more than 1 MB.
     """
     from safetensors import SafetensorError, safe_open
 
     size = require_file(path)
     memory.require(size, str(path), "a smaller file")
     try:
+        with path.open("rb") as file:
+            header_size = int.from_bytes(file.read(8), "little")
+        if file_type.MAX_HEADER < header_size < size:
+            allowed = f"a safetensors file whose header has at most {file_type.MAX_HEADER} bytes"
+            raise InputError(str(path), header_size, allowed, problem=f"a header of {header_size} bytes")
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("rni", "{}"))
             if not isinstance(header, dict):
                 raise TypeError("the header is not a table")
             return {key: file.get_tensor(key) for key in file.keys()}, header  # noqa: SIM118
-    except (
-        SafetensorError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ):  # RuntimeError: torch, and JSON that nests too deeply
-        known = file_type.kind(path) not in ("", "empty", "text", *file_type.SAFETENSORS)
-        problem = file_type.called(path) if known else "truncated, or not safetensors"
-        raise InputError(str(path), None, "a complete safetensors file", problem=problem) from None
+    except InputError:
+        raise
+    except (SafetensorError, OSError, TypeError, ValueError, RuntimeError):  # RecursionError: JSON that nests deeply
+        kind = file_type.kind(path)
+        another = kind not in ("", "empty", "text", *file_type.SAFETENSORS)
+        problem = file_type.called(path) if another else "truncated, or not safetensors"
+        raise InputError(str(path), kind, "a whole safetensors file", problem=problem) from None
 
 
 def require_file(path: Path) -> int:
-    """Return the size of a file. Raise an error with the reason if it cannot be read."""
+    """Return the size of a file that can be read.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, if it is a folder or a pipe, or if it cannot be read.
+    """
     try:
         status = path.stat()
         if stat.S_ISREG(status.st_mode):
@@ -86,7 +95,7 @@ def require_file(path: Path) -> int:
     except FileNotFoundError:
         problem = "no such file"
     except OSError as error:
-        problem = error.strerror or "cannot be read"
-    except ValueError as error:  # a name that no system allows
+        problem = error.strerror or type(error).__name__
+    except ValueError as error:  # a name that no system has
         problem = str(error)
     raise InputError(str(path), None, "a file that can be read", problem=problem)

@@ -1,10 +1,14 @@
-"""TOML text to plain data, with a limit on dotted keys."""
+"""TOML text to plain data, in bounded memory."""
 
 import re
 import tomllib
 from typing import Any
 
 MAX_DOTS = 20  # in one key; the fields of a configuration have two, as in network.activation.slope
+MAX_KEYS = 2000  # keys, tables and arrays together; a configuration has fewer than 100
+MAX_LENGTH = 1_000_000  # characters
+
+_KEY_OR_TABLE = re.compile(r"=+|\[+|\{")  # a row of = in a comment counts once
 
 # Possessive quantifiers (*+) never give back what they matched, so that the search takes linear time for any text.
 # The end of a string is optional: after a string that never ends, tomllib does not read any key.
@@ -23,16 +27,17 @@ _TOKEN = re.compile(
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML text whose keys have at most 20 dots.
+    """Parse TOML text of at most 1 000 000 characters with at most 2000 keys, tables and arrays.
 
     The memory that `tomllib` needs for a dotted key grows with the square of its number of dots: 1.5 GB for a key of
-    20 000 dots, which is a file of 40 kB. Longer keys are therefore refused before the text is parsed. Dots in strings
-    and comments do not count.
+    20 000 dots, which is a file of 40 kB. For each table it needs almost 1 kB, also for the tables that a dotted key
+    creates. Longer texts, more keys, and keys of more than 20 dots are therefore refused before the text is parsed.
+    Dots in strings and comments do not count.
 
     Raises
     ------
     ValueError
-        The text is no TOML, or a key or the name of a table in it has more than 20 dots.
+        The text is no TOML or exceeds one of these limits.
 
     Examples
     --------
@@ -40,6 +45,10 @@ def parse_toml(text: str) -> dict[str, Any]:
     >>> parse_toml("network.neurons = 300")
     {'network': {'neurons': 300}}
     """
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"more than {MAX_LENGTH} characters")
+    if sum(1 for _ in _KEY_OR_TABLE.finditer(text)) > MAX_KEYS:
+        raise ValueError(f"more than {MAX_KEYS} keys, tables and arrays")
     # most texts have so few dots that they need no search
     if text.count(".") > MAX_DOTS and any(token["long_key"] for token in _TOKEN.finditer(text)):
         raise ValueError(f"a key of more than {MAX_DOTS} dots")

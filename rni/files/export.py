@@ -1,4 +1,4 @@
-"""Networks taken away: to `torch.nn.RNN`, to ONNX, to plain arrays."""
+"""Export of networks to `torch.nn.RNN`, to ONNX and to plain arrays."""
 
 import io
 from pathlib import Path
@@ -20,7 +20,7 @@ LARGEST = 2.1e9  # bytes: an ONNX file has no more than 2 GiB
 
 
 def to_torch(net: Network, path: Path) -> None:
-    """The state dict of `torch.nn.ModuleDict({"rnn": RNN, "readout": Linear})`, as .pt or .safetensors."""
+    """Write the state dict of `torch.nn.ModuleDict({"rnn": RNN, "readout": Linear})`, as .pt or .safetensors."""
     rnn, readout = net.to_torch()
     modules = {"rnn": rnn, "readout": readout}
     tensors = {f"{name}.{key}": v for name, module in modules.items() for key, v in module.state_dict().items()}
@@ -33,9 +33,9 @@ def to_torch(net: Network, path: Path) -> None:
 
 
 def to_arrays(net: Network, path: Path) -> None:
-    """The arrays of `rni.files.foreign.network_arrays` that it is made of, as .npz; `rni analyze` reads them."""
+    """Write the arrays of a network as .npz, under the names of `rni.files.foreign.network_arrays`."""
     if net.f.name not in ACTIVATIONS.parts:
-        raise InputError(f"activation: {net.f!r}; allowed: {', '.join(ACTIVATIONS.parts)}")
+        raise InputError("activation", net.f, ", ".join(ACTIVATIONS.parts))
     tensors = network_tensors(net)
     arrays: dict[str, Any] = {"activation": net.f.name, "decays": net.task.decays, "scales": net.task.scales}
     arrays |= {"leak": net.leak, "form": "rate"} if net.leak != 1 else {}
@@ -62,7 +62,7 @@ class _Standard(NamedTuple):
 
 
 def _standard(net: VanillaRNN) -> _Standard:
-    r"""Slopes and thresholds go into the weights, exactly.
+    r"""Move slopes and thresholds into the weights, which is exact.
 
     Sigmoid: $f(\nu) = F(k(\nu - \theta))$, so $R = kW$, $V = kU$, $c = k(b - \theta)$. Softplus:
     $f(\nu) = F(k\nu)/k$, so with $g = kh$, $R = k W k^{-1}$, $V = kU$, $c = kb$. k may differ between neurons.
@@ -83,22 +83,24 @@ def _standard(net: VanillaRNN) -> _Standard:
         k = f.slope * one
         recurrent, decoders = k[:, None] * w / k, net.decoders / k[:, None]
         return _Standard("Softplus", recurrent, k[:, None] * u, k * b, decoders, offset, 1 / k)
-    raise InputError(f"activation: {net.f!r}; allowed in ONNX: {', '.join(functions)}, sigmoid, softplus")
+    raise InputError("activation", net.f, f"{', '.join(functions)}, sigmoid, softplus in ONNX")
 
 
 def to_onnx(net: Network, path: Path) -> None:
-    """An ONNX graph with ONNX's RNN operator: x (batch, time, channels) to y (batch, time, channels) and h, in float32.
+    """Write an ONNX graph with ONNX's RNN operator, in float32. It needs the extra `export`.
 
-    From rest; batch and time are free. Needs the extra `export`.
+    The graph takes x (batch, time, channels) and gives y (batch, time, channels) and the states h (batch, time,
+    neurons), which start at 0. Batch and time may have any size.
     """
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
-        raise InputError("onnx: not installed; allowed: with it, pip install 'rni[export]'") from None
+        raise InputError("onnx", None, "with it, pip install 'rni[export]'", problem="not installed") from None
     if net.leak != 1:
-        raise InputError(f"leak: {net.leak:g}; allowed in ONNX: 1, because its RNN operator has none")
+        raise InputError("leak", net.leak, "1 in ONNX, because its RNN operator has none")
     if (size := 4 * net.neurons * (net.neurons + 2 * net.channels)) > LARGEST:
-        raise InputError(f"neurons: {net.neurons}, {size / 1e9:.1f} GB; allowed in ONNX: {LARGEST / 1e9} GB of weights")
+        problem = f"{net.neurons}, {size / 1e9:.1f} GB"
+        raise InputError("neurons", net.neurons, f"{LARGEST / 1e9} GB of weights in ONNX", problem=problem)
     with torch.no_grad():
         standard = _standard(VanillaRNN.of(net))
     constants = {
@@ -111,7 +113,8 @@ def to_onnx(net: Network, path: Path) -> None:
     }
     for name, v in constants.items():
         if not bool(torch.isfinite(v.float()).all()):
-            raise InputError(f"{name}: beyond the range of float32; allowed in ONNX: smaller weights and slopes")
+            allowed = "smaller weights and slopes in ONNX"
+            raise InputError(name, None, allowed, problem="beyond the range of float32")
     parts = [numpy_helper.from_array(v.float().numpy(force=True), name) for name, v in constants.items()]
     parts.append(numpy_helper.from_array(np.array([1], dtype=np.int64), "direction"))
     affine = standard.function == "Affine"
@@ -133,7 +136,7 @@ def to_onnx(net: Network, path: Path) -> None:
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", "time", size]) for name, size in sizes.items()
     )
     graph = helper.make_graph(nodes, "rni", [x], [y, h], parts)
-    # old enough for every runtime in use; newer ones read it too
+    # these versions are old enough for every runtime in use, and newer runtimes read them too
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="rni")
     checker.check_model(model)
     write_atomically(path, model.SerializeToString())

@@ -9,7 +9,7 @@ Header, as JSON under the key `rni`: `format`, `activation` and `task` (each wit
 or a task from outside the package is `module:name`, which is imported only with `allow=`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,18 +20,14 @@ from rni.activations.module import make
 from rni.core.atomic import require_folder
 from rni.core.atomic import write_atomically as write_atomically
 from rni.core.errors import InputError, path_of
-from rni.core.registry import field_names
 from rni.core.tensors import read_tensors, real, write_tensors
-from rni.losses import LOSSES
 from rni.networks.network import Network, require_network
-from rni.tasks import TASKS, Integration
+from rni.tasks import TASKS
 from rni.tasks.integration import require_integration
 from rni.weights import from_tensors
 
 FORMAT = "rni-network/3"
-FIRST = "rni-network/1"  # its specification has the fields of all losses side by side
 FOREIGN = (".pt", ".pth", ".npz", ".npy", ".mat", ".onnx", ".h5", ".pkl", ".toml")  # endings of other kinds of files
-READABLE = (FIRST, "rni-network/2", FORMAT)  # the second has no leak
 
 
 def save(
@@ -46,7 +42,7 @@ def save(
     """
     require_network(net)
     if (path := path_of(path)).suffix in FOREIGN:
-        raise InputError(f"path: {str(path)!r}; allowed: a name that ends in .safetensors (other kinds: `rni export`)")
+        raise InputError("path", str(path), "a name that ends in .safetensors (other kinds: `rni export`)")
     require_folder(path.parent)
     tensors = network_tensors(net)
     if losses is not None:
@@ -105,55 +101,42 @@ def read(path: str | Path, allow: Collection[str] = ()) -> NetworkFile:
     (40, None, [0.5, 0.1])
     """
     path = path_of(path)
-    if isinstance(allow, str):
-        raise InputError(f"allow: {allow!r}; allowed: a list of places of activations, ['MODULE:NAME']")
     return network_file(path, *read_tensors(path), allow)
 
 
 def network_file(
-    path: Path, tensors: dict[str, Tensor], header: dict[str, Any], allow: Collection[str] = ()
+    path: Path, tensors: Mapping[str, Any], header: Mapping[str, Any], allow: Collection[str] = ()
 ) -> NetworkFile:
-    """Build everything in a network file from its tensors and its header; `path` is for error messages."""
-    if header.get("format") not in READABLE:
-        raise InputError(f"{path}: format {header.get('format')!r}; allowed: {FORMAT!r}")
+    """Build the network of a file from its tensors and its header.
+
+    Raises
+    ------
+    InputError
+        If the file holds no network, or one that contradicts itself.
+    """
+    if isinstance(allow, str):
+        raise InputError("allow", allow, "a list of places of activations, ['MODULE:NAME']")
+    if header.get("format") != FORMAT:
+        raise InputError("format", header.get("format"), repr(FORMAT)).in_file(path)
     try:
         return _network_file({name: real(name, values) for name, values in tensors.items()}, header, allow)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise error.in_file(path) from None
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # fields missing, or other types
-        raise InputError(f"{path}: {type(error).__name__} {error}; allowed: a file that rni wrote") from None
+        problem = f"{type(error).__name__} {error}"
+        raise InputError(str(path), None, "a file that rni wrote", problem=problem) from None
 
 
-def _network_file(tensors: dict[str, Tensor], header: dict[str, Any], allow: Collection[str]) -> NetworkFile:
+def _network_file(tensors: dict[str, Tensor], header: Mapping[str, Any], allow: Collection[str]) -> NetworkFile:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
-            raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
+            raise InputError(name, None, "finite numbers", problem="NaN or infinite values")
     described, specification = dict(header["activation"]), header.get("specification")
     losses = tensors.get("losses", torch.zeros(0))
     if not isinstance(specification, dict | None) or losses.ndim != 1:
-        raise InputError("specification, losses: not a table and a list; allowed: a file that rni wrote")
+        raise InputError("specification, losses", None, "a file that rni wrote", problem="not a table and a list")
     described |= {key.removeprefix("activation."): v for key, v in tensors.items() if key.startswith("activation.")}
     f = make(described, allow=allow)
-    task = _task(header, allow)
-    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header.get("leak", 1.0))
-    if specification is not None and header["format"] == FIRST:
-        specification = _modern(specification)
+    task = require_integration(TASKS.build(header["task"], allow=allow))
+    net = Network(task, tensors["encoders"], tensors["decoders"], from_tensors(tensors), f, header["leak"])
     return NetworkFile(net, specification, losses.tolist())
-
-
-def _task(header: dict[str, Any], allow: Collection[str]) -> Integration:
-    if "task" not in header:  # an older file
-        return Integration(header["decays"], header["scales"])
-    return require_integration(TASKS.build(header["task"], allow=allow))
-
-
-def _modern(specification: dict[str, Any]) -> dict[str, Any]:
-    """A specification of the first version: only what its loss and vectors have; designs had it one level deeper."""
-    specification = specification.get("design", specification)
-    if not isinstance(training := specification.get("training", {}), dict) or not isinstance(training.get("loss"), str):
-        return specification
-    every = {name for part in LOSSES.parts.values() for name in field_names(part)}
-    own = field_names(LOSSES.parts[training["loss"]]) if training["loss"] in LOSSES.parts else ()
-    loss = {"name": training["loss"]} | {name: training[name] for name in own if name in training}
-    rest = {name: value for name, value in training.items() if name not in every}
-    return specification | {"training": rest | {"loss": loss}}

@@ -66,50 +66,55 @@ class VanillaRNN:
 
     def __post_init__(self):
         n = self.neurons
-        if self.input_weights.ndim != 2 or len(self.input_weights) != n or not self.channels:
-            raise InputError(f"input_weights: shape {tuple(self.input_weights.shape)}; allowed: ({n}, channels)")
+        shape = tuple(self.input_weights.shape)
+        if len(shape) != 2 or shape[0] != n or not shape[1]:
+            raise InputError("input_weights", shape, f"({n}, channels)", problem=f"shape {shape}")
         for name, values in (("bias", self.bias), ("initial", self.initial)):
             if values is not None and values.shape != (n,):
-                raise InputError(f"{name}: shape {tuple(values.shape)}; allowed: ({n},)")
-        if self.decoders is not None and (self.decoders.ndim != 2 or len(self.decoders) != n):
-            raise InputError(f"decoders: shape {tuple(self.decoders.shape)}; allowed: ({n}, outputs)")
-        outputs = () if self.decoders is None else self.decoders.shape[1:]
+                raise InputError(name, tuple(values.shape), f"({n},)", problem=f"shape {tuple(values.shape)}")
+        outputs = ()
+        if self.decoders is not None:
+            shape = tuple(self.decoders.shape)
+            if len(shape) != 2 or shape[0] != n:
+                raise InputError("decoders", shape, f"({n}, outputs)", problem=f"shape {shape}")
+            outputs = shape[1:]
         if self.offset is not None and self.offset.shape != outputs:
-            raise InputError(f"offset: shape {tuple(self.offset.shape)}; allowed: {tuple(outputs)}, as outputs")
+            shape = tuple(self.offset.shape)
+            raise InputError("offset", shape, f"{outputs}, as outputs", problem=f"shape {shape}")
         f = make(self.f)
         parameters = {f"{f.name}.{key}": values for key, values in f.values().items()}
         for name, values in parameters.items():
             if values.ndim and len(values) != n:
-                raise InputError(f"{name}: {len(values)} values; allowed: 1 or {n}")
+                raise InputError(name, len(values), f"1 or {n}", problem=f"{len(values)} values")
         if self.task is not None and self.task.channels != self.channels:
-            raise InputError(f"decays: {self.task.channels}; allowed: {self.channels}, one for each input channel")
-        self._check_dynamics()
+            raise InputError("decays", self.task.channels, f"{self.channels}, one for each input channel")
+
+        leak = torch.as_tensor(self.leak, dtype=torch.float64)
+        if leak.shape not in ((), (n,)):
+            shape = tuple(leak.shape)
+            raise InputError("leak", shape, f"one number or ({n},)", problem=f"shape {shape}")
+        if not bool(((leak > 0) & (leak <= 1)).all()):
+            values = f"{float(leak.min()):g} to {float(leak.max()):g}" if leak.ndim else f"{float(leak):g}"
+            raise InputError("leak", self.leak, "above 0 and up to 1", problem=values)
+        for name, value, kinds in (("form", self.form, Form), ("reads", self.reads, Read)):
+            if value not in get_args(kinds):
+                raise InputError(name, value, ", ".join(get_args(kinds)))
+        if self.reads == "unbiased" and self.form == "rate":
+            raise InputError("reads", self.reads, "rates, state", problem="'unbiased' in the rate form")
+        if not 0 <= self.noise < float("inf"):
+            raise InputError("noise", self.noise, "a finite number from 0")
+        if self.dt is not None and not 0 < self.dt < float("inf"):
+            raise InputError("dt", self.dt, "a finite number above 0")
+
         like = next(self.recurrent.parameters()).detach()
         tensors = {key: value for key, value in vars(self).items() if isinstance(value, Tensor)}
         weights = (("recurrent", values) for values in self.recurrent.parameters())  # W may be too large to form
         for name, values in (*weights, *tensors.items(), *parameters.items()):
             if not bool(torch.isfinite(values).all()):
-                raise InputError(f"{name}: NaN or infinite values; allowed: finite numbers")
+                raise InputError(name, None, "finite numbers", problem="NaN or infinite values")
         for name, values in tensors.items():
             object.__setattr__(self, name, values.to(like))
         object.__setattr__(self, "f", f.to(like))
-
-    def _check_dynamics(self) -> None:
-        leak = torch.as_tensor(self.leak, dtype=torch.float64)
-        if leak.shape not in ((), (self.neurons,)):
-            raise InputError(f"leak: shape {tuple(leak.shape)}; allowed: one number or ({self.neurons},)")
-        if not bool(((leak > 0) & (leak <= 1)).all()):
-            found = f"{float(leak.min()):g} to {float(leak.max()):g}" if leak.ndim else f"{float(leak):g}"
-            raise InputError(f"leak: {found}; allowed: above 0 and up to 1")
-        for name, kind, kinds in (("form", self.form, Form), ("reads", self.reads, Read)):
-            if kind not in get_args(kinds):
-                raise InputError(f"{name}: {kind!r}; allowed: {', '.join(get_args(kinds))}")
-        if self.reads == "unbiased" and self.form == "rate":
-            raise InputError("reads: 'unbiased' in the rate form; allowed: rates, state")
-        if not 0 <= self.noise < float("inf"):
-            raise InputError(f"noise: {self.noise}; allowed: a finite number from 0")
-        if self.dt is not None and not 0 < self.dt < float("inf"):
-            raise InputError(f"dt: {self.dt}; allowed: a finite number above 0")
 
     @classmethod
     @torch.no_grad()
@@ -210,7 +215,7 @@ class VanillaRNN:
     def readout(self, states: Tensor) -> Tensor:
         r"""$y = D^\dagger h + a$, or of what else is read, (..., outputs) from states (..., neurons)."""
         if self.decoders is None:
-            raise InputError("decoders: none; allowed: a network with a readout")
+            raise InputError("decoders", None, "a network with a readout", problem="none")
         states = states - self.bias if self.reads == "unbiased" else states
         y = (states if self.reads == "state" else self.rate(states)) @ self.decoders
         return y if self.offset is None else y + self.offset

@@ -252,7 +252,12 @@ def networks() -> tuple[bytes, ...]:
         raw = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 12, **part}}
         net = Specification.parse(raw).build()
         tensors = native.network_tensors(net) | {"losses": torch.ones(4, dtype=torch.float64)}
-        header: dict[str, Any] = {"format": native.FORMAT, "activation": net.f.config(), "specification": raw}
+        header: dict[str, Any] = {
+            "format": native.FORMAT,
+            "activation": net.f.config(),
+            "specification": raw,
+            "leak": net.leak,
+        }
         tensors |= {f"activation.{name}": values for name, values in net.f.values().items()}
         header["task"] = TASKS.config(net.task)
         made.append(pack({k: v.detach().contiguous() for k, v in tensors.items()}, {"rni": json.dumps(header)}))
