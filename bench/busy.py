@@ -21,7 +21,7 @@ small."""
 def trained(neurons: int, steps: int, threads: int, batch: int = 32) -> tuple[float, float]:
     """Seconds by the clock and of processor time."""
     raw = {"task": {"decays": DECAYS[:1]}, "network": {"neurons": neurons}}
-    spec = rni.Specification.parse(raw | {"training": {"batch": batch, "steps": steps, "threads": threads}})
+    spec = rni.parse_run(raw | {"training": {"batch": batch, "steps": steps, "threads": threads}})
     rni.run(spec.model_copy(update={"training": spec.training.model_copy(update={"steps": 1})}))
     clock, processor = time.perf_counter(), time.process_time()
     rni.run(spec)

@@ -88,7 +88,7 @@ def straightforward(neurons: int, batch: int = AUTHORS_BATCH, duration: int = 3)
     return step
 
 
-def ours(specification: rni.Specification) -> tuple[rni.Network, Callable[[], None]]:
+def ours(specification: rni.TrainRun) -> tuple[rni.Network, Callable[[], None]]:
     """A network and one step of its training: draw, forward, backward, update."""
     net, loss, generator = specification.build(), specification.loss(), specification.stream("training")
     descent = rni.training.GradientDescent()

@@ -12,7 +12,7 @@ from .pages import explore
 from .pages.sweep import sweep
 from .plots import plot
 from .runs.execution import run
-from .runs.specification import Specification
+from .runs.specification import Run
 from .runs.sweeping import run_all
 from .tasks import inputs
 from .tasks.integration import Integration
@@ -40,7 +40,7 @@ __all__ = [
     "ReLUProxyLoss",
     "Recording",
     "RecordingAnalysis",
-    "Specification",
+    "Run",
     "VanillaRNN",
     "activations",
     "analysis",

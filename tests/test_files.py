@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as pack
 
-from rni import InputError, Network, Specification, load, save, vectors
+from rni import InputError, Network, load, parse_run, read_run, save, vectors
 from rni.cli.inputs import read_inputs
 from rni.core import tensors as disk
 from rni.files import foreign, native
@@ -19,7 +19,7 @@ from rni.weights import LowRank
 
 def network(**part):
     raw = {"task": {"decays": [0.9, 0.8], "scales": [1.0, 2.0]}, "network": {"neurons": 20, **part}}
-    return Specification.parse(raw).build()
+    return parse_run(raw).build()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ PAST = {"float32": (0.198918, 0.180591), "dale": (0.059058, -0.137481), "lowrank
 def test_a_file_of_the_first_writer_is_read(name):
     """tests/data: written before the tolerance of factors was saved, with the last outputs that the networks had."""
     net, specification, losses = native.read(DATA / f"{name}.safetensors")
-    assert Specification.parse(specification).network.weights.name == name.replace("float32", "dense")
+    assert parse_run(specification).network.weights.name == name.replace("float32", "dense")
     assert len(losses) == 5
     x = torch.linspace(-1, 1, 20, dtype=net.dtype).reshape(1, 10, 2)
     assert net.outputs(x)[0, -1].tolist() == pytest.approx(PAST[name], abs=1e-6)
@@ -198,7 +198,7 @@ def test_a_file_that_may_not_be_read_is_refused(path, monkeypatch):
         with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a file that can be read"):
             read(path)
     with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a TOML configuration"):
-        Specification.from_toml(path)
+        read_run(path)
 
 
 def test_a_damaged_checkpoint_is_refused(path, tmp_path):

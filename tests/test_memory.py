@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rni import InputError, Integration, Network, Specification, run, vectors
+from rni import InputError, Integration, Network, parse_run, run, vectors
 from rni.analysis import robustness
 from rni.core import memory
 from rni.weights import LowRank
@@ -17,7 +17,7 @@ def little(monkeypatch):
 
 
 def specification(network=(), training=()):
-    return Specification.parse({"task": {"decays": [0.9]}, "network": dict(network), "training": dict(training)})
+    return parse_run({"task": {"decays": [0.9]}, "network": dict(network), "training": dict(training)})
 
 
 @pytest.mark.parametrize(

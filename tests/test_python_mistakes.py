@@ -425,35 +425,35 @@ rni.save(rni.Network(task, e, d, torch.zeros(30, 30), lambda v: v.relu()), "out.
     activation: <function <lambda> ...; allowed: ... module, ...
 
 rni.run({"task": {"decays": [0.9]}})
-    specification: dict; allowed: a Specification, as ...
+    specification: dict; allowed: a Run, as ...
 rni.run("run.toml")
-    specification: 'run.toml'; allowed: a Specification, as ...
+    specification: 'run.toml'; allowed: a Run, as ...
 
-rni.Specification()
+rni.TrainRun()
     task: missing; allowed: a value, it has no default
-rni.Specification("run.toml")
+rni.TrainRun("run.toml")
     Specification: 'run.toml'; allowed: fields by name, seed=..., kind=..., ...
-rni.Specification.parse({})
+rni.parse_run({})
     task: missing; allowed: a value, it has no default
-rni.Specification.parse({"task": {"decays": [1.9]}})
+rni.parse_run({"task": {"decays": [1.9]}})
     task.decays.0: 1.9; allowed: at most 1
-rni.Specification.parse({"task": {"decays": [0.9]}, "network": {"nuerons": 30}})
+rni.parse_run({"task": {"decays": [0.9]}, "network": {"nuerons": 30}})
     network.nuerons: no such field; allowed: neurons, activation, vectors, weights, leak, ...; did you mean neurons?
-rni.Specification.parse({"decays": [0.9]})
+rni.parse_run({"decays": [0.9]})
     task: missing; allowed: a value, it has no default
-rni.Specification.parse("run.toml")
+rni.parse_run("run.toml")
     specification: 'run.toml'; allowed: a table
-rni.Specification.parse(None)
+rni.parse_run(None)
     specification: None; allowed: a table
-rni.Specification.from_toml("nothing.toml")
+rni.read_run("nothing.toml")
     nothing.toml: no such file
-rni.Specification.from_toml("net.safetensors")
+rni.read_run("net.safetensors")
     net.safetensors: not text; allowed: a TOML configuration
-rni.Specification.from_toml("run.toml", {"nuerons": 3})
+rni.read_run("run.toml", {"nuerons": 3})
     nuerons: no such field; allowed: seed, decays, scales, neurons, activation, ...; did you mean neurons?
 
 rni.run_all([{"task": {"decays": [0.9]}}], workers=0)
-    specification: dict; allowed: a Specification, as ...
+    specification: dict; allowed: a Run, as ...
 rni.run_all([spec], workers=-1)
     workers: -1; allowed: a whole number from 1 on
 rni.run_all([spec], workers=1.5)
@@ -574,7 +574,7 @@ def names(folder, examined, monkeypatch):
         "leaky": rni.Network(task, e, d, torch.zeros(30, 30), "relu", leak=0.5),
         "loss": rni.ProxyLoss(task),
         "x": torch.randn(8, 50, 2),
-        "spec": rni.Specification.from_toml("run.toml"),
+        "spec": rni.read_run("run.toml"),
     }
 
 
@@ -627,7 +627,7 @@ def test_a_script_without_a_main_guard_is_told_of_it(tmp_path):
 
     (tmp_path / "script.py").write_text(
         "import rni\n"
-        'rni.run_all([rni.Specification.parse({"task": {"decays": 0.9}, "network": {"neurons": 20}})],\n'
+        'rni.run_all([rni.parse_run({"task": {"decays": 0.9}, "network": {"neurons": 20}})],\n'
         '            workers=1, store="runs")\n',
         encoding="utf-8",
     )

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rni import Specification, analyze, run
+from rni import analyze, parse_run, run
 from rni.analysis import current_ratio, svd
 from rni.tasks.inputs import bursts, white_noise
 
@@ -12,7 +12,7 @@ FORMS = ["lowrank", pytest.param("dense", marks=pytest.mark.slow)]
 
 
 def trained(decays, weights, **training):
-    return run(Specification.parse({"task": {"decays": decays}, "network": {"weights": weights}, "training": training}))
+    return run(parse_run({"task": {"decays": decays}, "network": {"weights": weights}, "training": training}))
 
 
 @pytest.mark.parametrize("weights", FORMS)

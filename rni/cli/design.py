@@ -41,26 +41,19 @@ def design(
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
-    from rni.activations import HOMOGENEOUS
-    from rni.runs.specification import Specification
-
-    with said_of_flags():
-        largest = numbers("--bounds", bounds) if bounds is not None else None
-        raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
-        specification = Specification.parse(raw)
-        # the proxy loss knows the range of integrals
-        if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
-            raw["training"] |= {"loss": "proxy", "bounds": largest or []}
-            specification = Specification.parse(raw)
+    with fields_are_flags():
+        table = {"neurons": neurons, "activation": value(activation), "leak": leak}
+        raw = {"kind": "design", "seed": seed, "task": task_table(decays, scales), "network": table}
+        if bounds is not None:
+            raw["bounds"] = numbers("--bounds", bounds)
+        run = parse_run(raw)
         require_output(context, out, NETWORK, force=force)
 
-        from rni.activations import draw
-        from rni.designs import design
         from rni.files import native
+        from rni.runs.execution import design_network
 
-        f = draw(specification.network.activation, neurons, specification.stream)
-        result = design(specification.task, neurons, f, bounds=largest, leak=leak, seed=seed)
-    native.save(result.network, out, specification.to_dict())
+        result = design_network(run)
+    native.save(result.network, out, run.to_dict())
     print(result)
     print(f"wrote {out}")
 

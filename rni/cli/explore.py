@@ -54,10 +54,10 @@ def explore(
 
 def _designed(decays: str | None, scales: str | None, neurons: int, activation: str, seed: int) -> "Network":
     from rni.designs import design
-    from rni.runs.specification import Specification
+    from rni.runs.run import parse_run
 
     with said_of_flags():
-        drawn = Specification.parse(without_training(decays, scales, neurons, activation, seed)).build()
+        drawn = parse_run(without_training(decays, scales, neurons, activation, seed)).build()
         return design(drawn.task, neurons, drawn.f, seed=seed).network
 
 
@@ -65,13 +65,13 @@ def _with_snapshots(path: Path) -> "tuple[NetworkFile, list[Snapshot]]":
     """A network file, and the snapshots of the same training that stand beside it."""
     from rni.files import native
     from rni.pages.snapshots import beside, read
-    from rni.runs.specification import Specification
+    from rni.runs.run import parse_run
 
     file = native.read(path)
     trained = file.specification is not None and "training" in file.specification
     if not trained or not beside(path).exists():
         return file, []
-    series = read(beside(path), Specification.parse(file.specification).key())
+    series = read(beside(path), parse_run(file.specification).key())
     if not series:
         print(f"rni: warning: {beside(path)}: of another training; left out", file=sys.stderr)
     return file, series

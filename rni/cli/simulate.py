@@ -53,10 +53,10 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
 
     from rni.activations import HOMOGENEOUS
     from rni.losses import ProxyLoss
-    from rni.runs.specification import Specification
+    from rni.runs.run import parse_run
 
     try:
-        made = Specification.parse(specification)
+        made = parse_run(specification)
     except InputError:  # another version's, or a user's own: it is for the record, and the network is whole
         return
     loss = made.loss()

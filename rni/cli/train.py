@@ -33,9 +33,9 @@ def train(
         raise InputError("CONFIG.toml: missing; allowed: rni train CONFIG.toml, and then any of its fields as flags")
     require_kind(config, ("configuration", "text", "empty"), "a configuration, CONFIG.toml")
 
-    from rni.runs.specification import Specification
+    from rni.runs.run import read_run
 
-    specification = Specification.from_toml(config, _overrides(context.args))
+    specification = read_run(config, _overrides(context.args))
     checkpoint = Path(f"{out}.{specification.key()[:8]}.checkpoint")
     require_output(context, out, NETWORK, force=force or checkpoint.exists(), reads=[config])
     require_writable(checkpoint)
@@ -48,7 +48,7 @@ def train(
     from rni.runs.progress import training_progress
     from rni.weights import Dale
 
-    steps, key = specification.training.steps, specification.key()
+    steps, key = specification.steps, specification.key()
     series = [Snapshots(beside(out), snapshots, steps, key)] if snapshots else []
     if checkpoint.exists():
         print(f"going on from {checkpoint}", file=sys.stderr)
@@ -105,8 +105,8 @@ def _advice(result: "Result") -> str:
 
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:
-    """Flags such as `--neurons 500` or `--network.neurons=500`."""
-    from rni.runs.specification import place
+    """Return the values of flags such as `--neurons 500` or `--network.neurons=500`."""
+    from rni.runs.run import full_name
 
     values: dict[str, Any] = {}
     rest = list(arguments)
@@ -116,7 +116,7 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
             raise InputError(f"{flag}: unexpected; allowed: --FIELD VALUE for a field of the specification")
         if not equals:
             if not rest or rest[0].startswith("--"):
-                place(flag.removeprefix("--").replace("-", "_"))  # which refuses what is no field
+                full_name(flag.removeprefix("--").replace("-", "_"))  # which refuses what is no field
                 raise InputError(f"{flag}: no value; allowed: {flag} VALUE")
             text = rest.pop(0)
         name = flag.removeprefix("--").replace("-", "_")

@@ -36,7 +36,7 @@ from rni.core.interrupt import held_interrupt
 
 if TYPE_CHECKING:
     from rni.runs.execution import Result
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
     from rni.training.descent import Callback
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Store:
                 found |= wanted & set(os.listdir(self.root / prefix))
         return found
 
-    def get(self, specification: "Specification") -> "Result | None":
+    def get(self, specification: "Run") -> "Result | None":
         """Return a finished run, or None. A damaged entry, or one of another run, is reported and not used."""
         try:
             return self._read(specification)
@@ -106,9 +106,7 @@ class Store:
             log.warning("%s; the run is computed again", error)
             return None
 
-    def compute(
-        self, specification: "Specification", callbacks: "Sequence[Callback]" = (), *, wait: bool = True
-    ) -> "Result":
+    def compute(self, specification: "Run", callbacks: "Sequence[Callback]" = (), *, wait: bool = True) -> "Result":
         """Return the finished run from the store, or compute and store it.
 
         If another process computes the same run, wait for it, or raise `Busy` with `wait=False`. A killed run resumes
@@ -177,7 +175,7 @@ class Store:
     def _folder(self, key: str) -> Path:
         return self.root / key[:2] / key
 
-    def _read(self, specification: "Specification") -> "Result":
+    def _read(self, specification: "Run") -> "Result":
         """Read a finished run and compare it with its checksum. FileNotFoundError if there is none."""
         folder = self._folder(specification.key())
         _verify(folder, specification.to_dict())
@@ -188,7 +186,7 @@ class Store:
         file = native.read(folder / NETWORK)
         return Result(specification, file.network, file.losses)
 
-    def _run(self, specification: "Specification", folder: Path, callbacks: "Sequence[Callback]") -> "Result":
+    def _run(self, specification: "Run", folder: Path, callbacks: "Sequence[Callback]") -> "Result":
         """Compute a run, resuming from its checkpoint if there is one, and store it."""
         from rni.runs.execution import run
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rni.core.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
 
 LAST_COLUMNS = ("key", "failure")
 
@@ -19,7 +19,7 @@ class Row(NamedTuple):
     """A run: its swept fields, its measures, and why it, or one of its measures, failed."""
 
     fields: dict[str, Any]
-    specification: "Specification | None"
+    specification: "Run | None"
     values: dict[str, Any]
     failure: str | None
 

@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from rni import BatchLoss, CustomLoss, InputError, Integration, Network, ProxyLoss, Specification, run, train, vectors
+from rni import (
+    BatchLoss,
+    CustomLoss,
+    InputError,
+    Integration,
+    Network,
+    ProxyLoss,
+    Run,
+    parse_run,
+    run,
+    train,
+    vectors,
+)
 from rni.losses import LOSSES, build_loss
 from rni.runs.execution import Result
 from rni.training.descent import needs_no_autograd
@@ -69,9 +81,9 @@ def network(f: Any = "relu", neurons=20):
     return Network(TASK, *vectors_of_task, torch.zeros(neurons, neurons, dtype=torch.float64), f)
 
 
-def trained(loss, **training) -> tuple[Specification, Result]:
+def trained(loss, **training) -> tuple[Run, Result]:
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 20}}
-    specification = Specification.parse(raw | {"training": {"loss": loss, "steps": 200} | training})
+    specification = parse_run(raw | {"training": {"loss": loss, "steps": 200} | training})
     return specification, run(specification)
 
 
@@ -93,7 +105,7 @@ def test_a_loss_from_outside_is_trained_and_saved_under_its_own_name(loss, saved
     assert result.losses[-1] < 0.5 * result.losses[0]
     config = json.loads(json.dumps(specification.to_dict()["training"]["loss"]))
     assert {name: config.get(name) for name in saved} == saved
-    again = Specification.parse(specification.to_dict())
+    again = parse_run(specification.to_dict())
     assert again == specification
     assert type(again.training.loss) is type(specification.training.loss)
     assert run(again).losses == result.losses

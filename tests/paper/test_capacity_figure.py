@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rni import Specification, run
+from rni import parse_run, run
 from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import capacity
 
@@ -16,7 +16,7 @@ def measured():
         patch.setattr(capacity, "DRAWS", {True: 20})
         patch.setattr(capacity, "SMOOTH", {True: (200,)})
         raw = {"task": {"decays": [0.95]}, "network": {"neurons": 60}, "training": {"steps": 100}}
-        trained = run(Specification.parse(raw))
+        trained = run(parse_run(raw))
 
         class Same:
             def __getitem__(self, specification):

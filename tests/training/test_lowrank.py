@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rni import run
 from rni.analysis import current_ratio, relative_error, svd
 from rni.files import native
-from rni.runs.specification import Specification
+from rni.runs.run import parse_run
 from rni.tasks.inputs import bursts
 from rni.training import Checkpoint, train
 
@@ -22,7 +22,7 @@ def specification(activation, channels, weights, neurons=300, **training):
         "network": {"neurons": neurons, "activation": activation, "weights": weights},
         "training": {"batch": 16} | training,
     }
-    return Specification.parse(raw)
+    return parse_run(raw)
 
 
 def pair(activation, channels, **options):
@@ -122,7 +122,7 @@ def test_trained_vectors_follow_dense_descent_too():
 def test_what_is_dropped_is_below_the_noise_where_there_is_noise(training, activation, tolerance):
     network = {"activation": activation, "weights": "lowrank", "neurons": 10}
     raw = {"task": {"decays": [0.9]}, "network": network, "training": training}
-    spec = Specification.parse(raw)
+    spec = parse_run(raw)
     assert spec.build().recurrent.tolerance == tolerance
     raw["network"] = network | {"weights": {"name": "lowrank", "tolerance": 1e-5}}
-    assert Specification.parse(raw).build().recurrent.tolerance == 1e-5
+    assert parse_run(raw).build().recurrent.tolerance == 1e-5

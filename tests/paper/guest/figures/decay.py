@@ -4,14 +4,14 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from rni.papers import Claim, Measured, Profile, Results
-from rni.runs.specification import Specification
+from rni.runs.run import Run, parse_run
 
 CAPTION = "The output $y_t$ of a trained network after one pulse."
 
 
-def runs(profile: Profile) -> list[Specification]:
+def runs(profile: Profile) -> list[Run]:
     return [
-        Specification.parse(
+        parse_run(
             {"task": {"decays": [0.9]}, "network": {"neurons": 30, "activation": "linear"}, "training": {"steps": 300}}
         )
     ]
