@@ -8,7 +8,7 @@ import typer
 from rni.cli.files import require_network, require_output
 from rni.cli.flags import NETWORK, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.lists import numbers
-from rni.cli.specified import said_of_flags, without_training
+from rni.cli.specified import design_table, fields_are_flags
 from rni.core.errors import InputError
 
 
@@ -41,9 +41,10 @@ def design(
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
+    from rni.runs.run import parse_run
+
     with fields_are_flags():
-        table = {"neurons": neurons, "activation": value(activation), "leak": leak}
-        raw = {"kind": "design", "seed": seed, "task": task_table(decays, scales), "network": table}
+        raw = design_table(decays, scales, neurons, activation, seed, leak)
         if bounds is not None:
             raw["bounds"] = numbers("--bounds", bounds)
         run = parse_run(raw)

@@ -23,7 +23,8 @@ def list_runs(store: StoreFlag = None) -> None:
     entries = place.entries()
     differing = distinctions([entry.label for entry in entries], [entry.specification for entry in entries])
     for entry, more in zip(entries, differing, strict=True):
-        line = printable(", ".join(filter(None, (entry.label, more))))
+        line = f"{entry.label}, {more}" if more else entry.label
+        line = line if line.isprintable() else printable(line)
         print(f"{entry.key[:12]}  {_size(entry.size):>8}  {_date(entry.finished)}  {line}")
     print(f"{len(entries)} runs, {_size(sum(entry.size for entry in entries))}, in {place.root}")
 

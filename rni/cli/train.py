@@ -21,6 +21,9 @@ def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The run's specification.")],
     out: Annotated[Path, typer.Option(help="Where the trained network goes.")] = Path("network.safetensors"),
     force: Force = False,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="MODULE:NAME", help="Code that CONFIG.toml may name. May be repeated.")
+    ] = None,
     snapshots: Annotated[
         int, typer.Option(min=0, help="Keep so many of them, NET.snapshots.safetensors, to explore.")
     ] = 0,
@@ -35,7 +38,7 @@ def train(
 
     from rni.runs.run import read_run
 
-    specification = read_run(config, _overrides(context.args))
+    specification = read_run(config, _overrides(context.args), allow=allow or ())
     checkpoint = Path(f"{out}.{specification.key()[:8]}.checkpoint")
     require_output(context, out, NETWORK, force=force or checkpoint.exists(), reads=[config])
     require_writable(checkpoint)

@@ -30,7 +30,13 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from rni.core.atomic import remove_left_over, require_folder, temporary_path, write_atomically
+from rni.core.atomic import (
+    remove_left_over,
+    require_folder,
+    require_writable_folder,
+    temporary_path,
+    write_atomically,
+)
 from rni.core.errors import Diverged, InputError
 from rni.core.interrupt import held_interrupt
 
@@ -77,6 +83,14 @@ class Store:
         root = Path(root) if root is not None else user_cache_path("rni") / "runs"
         require_folder(root)
         self.root = root.absolute()  # workers of a cluster have other current folders
+
+    def require_writable(self) -> None:
+        """Raise an error, before the work, if nothing could be stored."""
+        try:
+            require_writable_folder(self.root)
+        except InputError as error:
+            allowed = "a folder for finished runs that can be written, by --store DIR (in Python: store=)"
+            raise InputError("store", self.root, allowed, problem=f"{self.root}: {error.problem}") from None
 
     def path(self, key: str) -> Path:
         """Return the path of the network of a finished run."""
@@ -140,7 +154,12 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """Return all finished runs, the newest first."""
-        folders = (path for place in self.root.glob("??") for path in place.glob("[!.]*") if not path.suffix)
+        folders = []
+        for place in os.listdir(self.root) if self.root.is_dir() else []:
+            if len(place) == 2 and os.path.isdir(os.path.join(self.root, place)):
+                folders += [
+                    os.path.join(self.root, place, name) for name in os.listdir(self.root / place) if "." not in name
+                ]
         return sorted(map(_entry, folders), key=lambda entry: -entry.finished)
 
     def origins(self, keys: Iterable[str]) -> list[dict[str, str]]:
@@ -182,8 +201,9 @@ class Store:
 
         from rni.files import native
         from rni.runs.execution import Result
+        from rni.runs.run import references
 
-        file = native.read(folder / NETWORK)
+        file = native.read(folder / NETWORK, allow=list(references(specification.to_dict())))
         return Result(specification, file.network, file.losses)
 
     def _run(self, specification: "Run", folder: Path, callbacks: "Sequence[Callback]") -> "Result":
@@ -275,13 +295,15 @@ def _write(folder: Path, result: "Result") -> "Result":
     from rni.files import native
     from rni.runs.execution import Result
     from rni.runs.numerics import origin
+    from rni.runs.run import references
 
     part = temporary_path(folder)
     specification = result.specification
+    allow = list(references(specification.to_dict()))  # the code has just been run
     try:
         part.mkdir(parents=True)
         native.save(result.network, part / NETWORK, specification.to_dict(), result.losses)
-        stored = native.read(part / NETWORK)
+        stored = native.read(part / NETWORK, allow)
         content = (part / NETWORK).read_bytes()
         header = {
             "label": specification.label(),
@@ -299,7 +321,7 @@ def _write(folder: Path, result: "Result") -> "Result":
                 raise
             try:
                 _verify(folder, header["specification"])
-                stored = native.read(folder / NETWORK)  # another process was first
+                stored = native.read(folder / NETWORK, allow)  # another process was first
             except InputError:
                 damaged = temporary_path(folder.with_suffix(".damaged"))
                 folder.rename(damaged)
@@ -326,13 +348,13 @@ def _verify(folder: Path, specification: dict[str, Any]) -> None:
         raise InputError(str(folder), None, "the run that its name is the key of", problem="another run")
 
 
-def _entry(folder: Path) -> Entry:
+def _entry(folder: Path | str) -> Entry:
     try:
-        header = _read_checked(folder / HEADER)
+        header = _read_checked(os.path.join(folder, HEADER))
         about = (header["size"], header["finished"], header["label"], header["specification"], header["origin"])
     except (InputError, OSError) as error:
         about = (0, 0.0, f"damaged: {error}", {}, {})
-    return Entry(folder.name, folder, *about)
+    return Entry(os.path.basename(folder), Path(folder), *about)
 
 
 def _write_checked(path: Path, content: dict[str, Any]) -> None:
@@ -340,9 +362,10 @@ def _write_checked(path: Path, content: dict[str, Any]) -> None:
     write_atomically(path, hashlib.sha256(text).hexdigest().encode() + b"\n" + text + b"\n", flush=False)
 
 
-def _read_checked(path: Path) -> dict[str, Any]:
+def _read_checked(path: Path | str) -> dict[str, Any]:
     """Read a file of `_write_checked`. InputError if it is not as it was written."""
-    digest, _, text = path.read_bytes().partition(b"\n")
+    with open(path, "rb") as file:
+        digest, _, text = file.read().partition(b"\n")
     if hashlib.sha256(text.removesuffix(b"\n")).hexdigest().encode() != digest:
         raise InputError(str(path), None, "the file as it was written", problem="another checksum")
     return json.loads(text)

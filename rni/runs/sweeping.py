@@ -5,7 +5,6 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rni.core.atomic import require_writable_folder
 from rni.core.errors import InputError
 from rni.runs.engine import Here, cluster, compute_all, local
 from rni.runs.measures import Measuring, columns, sources
@@ -61,7 +60,7 @@ def _rows(runs: Sequence[SweptRun], measuring: Measuring, executor: Executor, st
 
     left = [run.specification for key, run in by_key.items() if key not in rows and run.specification is not None]
     if left:
-        require_writable_folder(store.root)
+        store.require_writable()
         with runs_progress(left, store.root, executor) as on_event:
             for key, outcome in compute_all(left, store.root, executor, on_event, measuring).items():
                 if outcome.reason is None:

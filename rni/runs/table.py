@@ -4,8 +4,9 @@ import csv
 import io
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rni.core.atomic import write_atomically
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 LAST_COLUMNS = ("key", "failure")
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True)
+class Row:
     """A run: its swept fields, its measures, and why it, or one of its measures, failed."""
 
     fields: dict[str, Any]
@@ -23,7 +25,7 @@ class Row(NamedTuple):
     values: dict[str, Any]
     failure: str | None
 
-    @property
+    @cached_property
     def key(self) -> str | None:
         return self.specification and self.specification.key()
 

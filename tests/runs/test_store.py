@@ -69,6 +69,14 @@ def test_the_store_is_in_the_cache_folder_by_default(monkeypatch, tmp_path):
     assert sys.platform != "linux" or Store().root == tmp_path / "rni" / "runs"
 
 
+def test_a_cache_folder_that_cannot_be_written_is_one_line_that_names_the_flag(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/1/nowhere")
+    with pytest.raises(InputError) as caught:
+        Store().require_writable()
+    assert caught.value.field == "store"
+    assert "--store" in caught.value.allowed
+
+
 def test_the_header_records_what_computed_the_run(store):
     store.compute(specification())
     (entry,) = store.entries()
