@@ -164,7 +164,7 @@ def test_flags_override_the_file(rni, config, tmp_path):
             "rni: activation: 'tanh' for a Network; allowed: none",
         ),
         (["analyze", "net.safetensors", "--decays", "big"], "rni: --decays: 'big'; allowed: numbers"),
-        (["analyze", "net.safetensors", "--decays", "0.9"], "rni: decays: 1 decays; allowed: 2"),
+        (["analyze", "net.safetensors", "--decays", "0.9"], "rni: decays: 1; allowed: 2"),
         (["analyze", "net.safetensors", "--scales", "2"], "rni: --scales: given without --decays"),
         (["analyze", "net.safetensors", "--inputs", "x.npy"], "rni: x.npy: float64 of shape (4,); allowed: finite"),
         (["export", "net.safetensors", "--out", "net.h5"], "rni: --out: 'net.h5'; allowed: a name that ends in .pt"),

@@ -263,7 +263,7 @@ rni analyze net.safetensors --decays 0.9
 rni analyze net.safetensors --decays 0.9 1.5
     --decays.1: 1.5; allowed: at most 1
 rni analyze net.safetensors --scales 2
-    --scales: given without --decays; allowed: both
+    --scales: given without --decays
 rni analyze net.safetensors --activation tanh
     activation: 'tanh' for a Network; allowed: none
 rni analyze net.safetensors --json=yes
@@ -271,7 +271,7 @@ rni analyze net.safetensors --json=yes
 rni analyze net.safetensors --out page.pdf
     --out: 'page.pdf'; allowed: a name that ends in .html
 rni analyze rnn.pt --robustness
-    --robustness: with 'rnn.pt'; allowed: with a network file of ours
+    --robustness: 'rnn.pt'
 
 rni analyze net.safetensors --leak 0.5
     leak: 0.5 for a Network; allowed: none, it has its own
@@ -284,7 +284,7 @@ rni analyze rnn.pt --map recurrent=zzz
 rni analyze rnn.pt --dt 0.1 --tau 0
     rnn.pt: tau: 0.0; allowed: above 0
 rni analyze recording.npz --decays 0.9
-    given with a recording; allowed: neither, it has its inputs
+    task: given for a recording; allowed: none
 
 rni simulate net.safetensors
     --inputs: missing; allowed: rni simulate --inputs X.npy

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import rni
 from rni.losses.gradient import PARAMETERS
+from rni.pages import write_page
 from rni.tasks.inputs import bursts
 from rni.training.optimizers import Adam
 
@@ -133,7 +134,7 @@ def test_an_analysis_is_asked_for_saved_and_drawn_in_python(tmp_path):
     rnn, readout = net.to_torch()
     found = rni.analyze((rnn, readout), decays=[0.9, 0.8])
     assert found.verdict.kind == "integrates"
-    found.save(tmp_path / "page.html")
+    write_page(found, tmp_path / "page.html")
     found.save(tmp_path / "numbers.json")
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8") or "<img" in (
         tmp_path / "page.html"
@@ -144,7 +145,10 @@ def test_an_analysis_is_asked_for_saved_and_drawn_in_python(tmp_path):
     assert re.fullmatch(
         r'<pre>.*</pre><img src="data:image/png;base64,[^"]+" alt="[^"]*against[^"]*">', found._repr_html_(), re.DOTALL
     )
-    with pytest.raises(rni.InputError, match=r"allowed: a name that ends in .html or .json"):
-        found.save(tmp_path / "page.pdf")
-    with pytest.raises(rni.InputError, match="decays, scales: with a task, or scales alone"):
+    for write in (found.save, lambda path: write_page(found, path)):
+        with pytest.raises(rni.InputError) as caught:
+            write(tmp_path / "page.pdf")
+        assert (caught.value.field, caught.value.value) == ("path", str(tmp_path / "page.pdf"))
+    with pytest.raises(rni.InputError) as caught:
         rni.analyze(net, scales=[1.0, 1.0])
+    assert (caught.value.field, caught.value.value) == ("scales", [1.0, 1.0])

@@ -316,13 +316,13 @@ rni.analyze({})
 rni.analyze({"W": np.zeros((30, 30))})
     W: unknown; allowed: recurrent, recurrent_left, recurrent_right, ...
 rni.analyze(net, inputs=torch.randn(8, 50, 3))
-    inputs: shape (8, 50, 3); allowed: finite real numbers, (batch, time, 2) or ...
+    inputs: shape (8, 50, 3); allowed:
 rni.analyze(net, inputs=torch.full((8, 50, 2), torch.nan))
-    inputs: shape (8, 50, 2); allowed: finite real numbers, (batch, time, 2) or ...
+    inputs: NaN or infinite values; allowed: finite numbers
 rni.analyze(net, inputs=torch.randn(0, 50, 2))
-    inputs: shape (0, 50, 2); allowed: finite real numbers, (batch, time, 2) or ...
+    inputs: shape (0, 50, 2); allowed:
 rni.analyze(net, inputs=[1, 2])
-    inputs: shape (2,); allowed: finite real numbers, (batch, time, 2) or ...
+    inputs: shape (2,); allowed:
 rni.analyze(net, decays=0.9)
     decays: 1; allowed: 2, one for each input channel
 rni.analyze(net, decays=[0.9, 1.2])
@@ -334,7 +334,7 @@ rni.analyze(net, task=[0.9, 0.8])
 rni.analyze(net, task=rni.Integration(0.9))
     decays: 1; allowed: 2, one for each input channel
 rni.analyze(net, scales=[1, 2])
-    decays, scales: with a task, or scales alone; allowed: a task, or decays with scales or not
+    scales: given without decays
 rni.analyze(net, activation="tanh")
     activation: 'tanh' for a Network; allowed: none, it has its own
 rni.analyze(net, seed="a")
@@ -515,7 +515,7 @@ rni.plot.outputs(x, x[:, :, :1])
     outputs: shape (8, 50, 2); allowed: 2 dimensions of numbers
 
 found.save("page.pdf")
-    path: 'page.pdf'; allowed: a name that ends in .html or .json
+    path: 'page.pdf'; allowed: a name that ends in .json
 
 rni.Recording(np.zeros((4, 50, 5)), np.zeros((4, 40, 1)))
     activity, inputs: shapes (4, 50, 5), (4, 40, 1); allowed: the same trials and times, (trials, time, ...

@@ -141,7 +141,7 @@ def analyze(
     if task is not None:
         if task.channels != given.channels:
             allowed = f"{given.channels}, one for each input channel"
-            raise InputError("decays", task.decays, allowed, problem=f"{task.channels} decays")
+            raise InputError("decays", task.decays, allowed, problem=str(task.channels))
         given = given.replace(task=task)
     return examine(given, None if inputs is None else check_inputs(inputs, given.channels), seed)
 

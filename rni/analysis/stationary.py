@@ -106,6 +106,10 @@ class FixedPoints(Described):
         The points. Those that most visited states settle next to come first.
     found : int
         How many points were found, which may be more than are given here.
+    starts : int
+        From how many states the search started.
+    unconverged : int
+        How many of these searches ended at neither a fixed point nor a slow point.
     spread : float
         The root mean square distance of the visited states from their mean.
     dt : float or None
@@ -122,10 +126,14 @@ class FixedPoints(Described):
     >>> points = rni.fixed_points(rni.design(rni.Integration(0.95), neurons=40).network)
     >>> len(points), points.states.shape, float(abs(points.eigenvalues[0, 0]).round(4))
     (1, (1, 40), 0.95)
+    >>> points.starts, points.unconverged
+    (96, 0)
     """
 
     points: tuple[Point, ...]
     found: int
+    starts: int
+    unconverged: int
     spread: float
     dt: float | None
     states: np.ndarray = field(repr=False, compare=False)
@@ -148,6 +156,8 @@ class FixedPoints(Described):
             yield f"  {point.stability}{speed}: multipliers {modes}"
         if len(self.points) > 5:
             yield f"  and {len(self.points) - 5} more"
+        searches = f"searched from {self.starts} states, of which {self.unconverged} did not converge"
+        yield f"  {searches}: the list may be incomplete"
 
 
 @torch.no_grad()
@@ -181,6 +191,7 @@ def fixed_points(
     >>> print(rni.fixed_points(rni.design(rni.Integration(0.95), neurons=40).network))
     fixed points: 1 attractor
       attractor: multipliers 0.95 (19.5 steps)
+      searched from 96 states, of which 0 did not converge: the list may be incomplete
     """
     net = interpret(thing, activation)
     if not isinstance(net, VanillaRNN):
@@ -236,6 +247,7 @@ def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, desc
     fixed = speed <= FIXED * size
     slow = ~fixed & (speed <= size / LASTING) & (gradient <= 0.01 * speed)
     of_points = torch.nonzero(fixed | slow)[:, 0]
+    unconverged = int((~(fixed | slow))[again[minimum_of]].sum())
     nearest = torch.cdist(settled, kept[of_points]).argmin(1) if len(of_points) else led_to[:0]
     reached = torch.bincount(nearest, minlength=len(of_points)).double() / max(len(nearest), 1)
     order = torch.argsort(reached, descending=True, stable=True)
@@ -275,6 +287,8 @@ def find(net: VanillaRNN, reduced: Latent, starts: Tensor, settled: Tensor, desc
     return FixedPoints(
         points=tuple(points),
         found=len(of_points),
+        starts=len(ends),
+        unconverged=unconverged,
         spread=size,
         dt=net.dt,
         states=(reduced.f(currents) if net.form == "rate" else currents).numpy(),

@@ -21,7 +21,17 @@ NONE = np.zeros((0, 1))
 def states(*modes, dt=None, **more):
     """Of a network with a point for each of these (multiplier, time constant, period); states are gone by default."""
     points = tuple(Point("attractor", 0.0, 1.0, (Mode(mode[0], mode[1], mode[2], (), ()),)) for mode in modes)
-    fixed = FixedPoints(points=points, found=len(points), spread=1.0, dt=dt, states=NONE, latent=NONE, eigenvalues=NONE)
+    fixed = FixedPoints(
+        points=points,
+        found=len(points),
+        starts=9,
+        unconverged=0,
+        spread=1.0,
+        dt=dt,
+        states=NONE,
+        latent=NONE,
+        eigenvalues=NONE,
+    )
     still = {
         "own_time": 1.0,
         "coordinates": 1,

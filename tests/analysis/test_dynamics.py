@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -265,6 +266,15 @@ def test_the_multipliers_of_an_integrator_are_its_decays():
     found = fixed_points(design(Integration((0.995, 0.97)), 50).network)
     assert [mode.multiplier for mode in found.points[0].modes] == pytest.approx([0.995, 0.97], abs=1e-6)
     assert found.points[0].modes[0].time_constant == pytest.approx(-1 / math.log(0.995), rel=1e-5)
+
+
+def test_how_often_the_search_started_and_failed_is_reported():
+    found = fixed_points(network(2.5 * normal(60, 60) / 60**0.5, normal(60, 1)))  # chaotic
+    assert 0 < found.unconverged < found.starts
+    assert {str(found.starts), str(found.unconverged)} <= set(re.findall(r"\d+", str(found)))
+    told = json.loads(analyze(bistable()).to_json())["dynamics"]["fixed_points"]
+    assert told["starts"] > 64
+    assert told["unconverged"] == 0
 
 
 def test_a_constant_input_moves_the_fixed_points():

@@ -10,7 +10,7 @@ from rni.analysis.rest import follow, from_rest
 from rni.weights import Dense
 
 
-def linear(w, bias, leak: float | torch.Tensor = 1.0, initial=None):
+def linear(w, bias, leak: torch.Tensor | float = 1.0, initial=None):
     """Of the multipliers w, each neuron on its own."""
     w, bias = (torch.as_tensor(each, dtype=torch.float64) for each in (w, bias))
     start = None if initial is None else torch.as_tensor(initial, dtype=torch.float64)

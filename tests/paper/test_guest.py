@@ -26,9 +26,9 @@ def test_another_paper_is_reproduced_on_the_command_line(tmp_path):
     assert rni(tmp_path, "--list").stdout.split(maxsplit=1) == ["decay", "The output of a network\n"]
     done = rni(tmp_path, "--workers", "2", "--store", "runs", "--out", "report")
     assert done.returncode == 0, done.stderr
-    (claim,) = json.loads((tmp_path / "report/claims.json").read_text())
+    (claim,) = json.loads((tmp_path / "report/claims.json").read_text(encoding="utf-8"))
     assert (claim["id"], claim["verdict"]) == ("decay.rate", "reproduced")
-    page = (tmp_path / "report/index.html").read_text()
+    page = (tmp_path / "report/index.html").read_text(encoding="utf-8")
     assert "<h1>Leaky integrators exist</h1>" in page
     assert 'href="https://example.org/paper"' in page
     assert "Fanthomme" not in page

@@ -56,7 +56,7 @@ def report(tmp_path_factory):
 
 
 def test_the_page_needs_nothing_from_elsewhere(report):
-    page = report.read_text()
+    page = report.read_text(encoding="utf-8")
     assert re.findall(r'(?:src|href)="((?:https?:)?//[^"]*)', page) == [PAPER.link]  # a link, not a part of the page
     assert "run failed: it diverged" in page
     assert "<math" in page
@@ -137,7 +137,7 @@ def test_a_table_of_the_paper_is_a_table_of_the_page(tmp_path):
     outcome.measured = {key: values for key in keys} | {"null": np.full(12, 20.0)}
     outcome.claims = list(outcome.figure.claims(outcome.measured))
     write_figure(outcome, draw(outcome.figure, outcome.measured), tmp_path)
-    page = write_report(PAPER, [outcome], tmp_path, summary()).read_text()
+    page = write_report(PAPER, [outcome], tmp_path, summary()).read_text(encoding="utf-8")
     article = page[page.index('<article id="table1">') :].partition("</article>")[0]
     assert re.findall(r'<th scope="row">(ReLU[^<]*)', article) == [
         "ReLU: paper",

@@ -53,7 +53,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     for report, executor in zip(reports, (Mortal(), local(2)), strict=True):
         with executor:
             reproduce(PAPER, ["fig1", "fig4"], TINY, report, executor, report.with_suffix(".store"))
-    one, two = (json.loads((report / "claims.json").read_text()) for report in reports)
+    one, two = (json.loads((report / "claims.json").read_text(encoding="utf-8")) for report in reports)
     assert one == two
     of_fig4 = {f"fig4.{name}" for name in ("linear", "signs", "alignment", "amplitude")}
     assert {claim["id"] for claim in one} == {"fig1.target", *of_fig4}

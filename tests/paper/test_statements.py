@@ -57,7 +57,7 @@ def test_every_erratum_is_that_of_a_statement():
 
 def test_every_claim_judges_a_statement_or_is_ours():
     page = "\n".join(row[-1] for row in ROWS)
-    sources = [path.read_text() for path in Path(figures.__path__[0]).glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in Path(figures.__path__[0]).glob("*.py")]
     claims = [claim for source in sources for claim in re.findall(CALL, source, re.MULTILINE | re.DOTALL)]
     assert len(claims) > 140
     for function, id, rest in claims:

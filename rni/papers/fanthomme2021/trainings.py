@@ -189,9 +189,9 @@ def proxy_scales(profile: Profile) -> tuple[float, ...]:
     return PROXY_SCALES[1:-1] if profile.quick else PROXY_SCALES
 
 
-def proxy_descents(profile: Profile, neurons: int, seeds: int) -> list[list[Run]]:
+def proxy_descents(scales: Sequence[float], neurons: int, seeds: int) -> list[list[Run]]:
     """Return a row of `proxy_descent` for each scale, with a column for each seed."""
-    return [[proxy_descent(scale, neurons, seed) for seed in range(seeds)] for scale in proxy_scales(profile)]
+    return [[proxy_descent(scale, neurons, seed) for seed in range(seeds)] for scale in scales]
 
 
 def proxy_descent(scale: float, neurons: int, seed: int) -> Run:

@@ -28,7 +28,7 @@ FACTORS = (0.97, 1.03)  # of the predicted stability limit
 
 def specifications(profile: Profile, neurons: int) -> list[list[Run]]:
     """Return the runs: a row for each scale, a column for each seed."""
-    return proxy_descents(profile, neurons, profile.seeds(SEEDS, few=2, quick=1))
+    return proxy_descents(proxy_scales(profile), neurons, profile.seeds(SEEDS, few=2, quick=1))
 
 
 def runs(profile: Profile) -> list[Run]:

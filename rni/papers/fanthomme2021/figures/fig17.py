@@ -28,7 +28,7 @@ SETTINGS = (
 
 def specifications(profile: Profile) -> list[list[Run]]:
     """Return the runs: a row for each scale, a column for each seed."""
-    return proxy_descents(profile, profile.neurons, profile.seeds(SEEDS, few=2))
+    return proxy_descents(proxy_scales(profile), profile.neurons, profile.seeds(SEEDS, few=2))
 
 
 def runs(profile: Profile) -> list[Run]:
