@@ -1,7 +1,7 @@
 """One training at 1000 neurons, against the same experiment written the plain way."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -40,7 +40,7 @@ def specification(weights: str = "dense", batch: int = 32, **changes: Any) -> rn
     }
     for table, values in changes.items():
         raw[table] = values if "loss" in values else raw[table] | values  # another loss has other fields
-    return rni.parse_run(raw)
+    return cast(rni.TrainRun, rni.parse_run(raw))
 
 
 def product_rate(rows: int) -> float:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from told import train_run
 
 import rni
 from rni import vectors
@@ -95,7 +96,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_vectors_of_a_training():
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert not torch.equal(first.recurrent.matrix(), other.recurrent.matrix())
     parts = {"neurons": 100, "precision": "float64"}
-    trained = rni.parse_run({"seed": 3, "task": {"decays": task.decays}, "network": parts}).build()
+    trained = train_run({"seed": 3, "task": {"decays": task.decays}, "network": parts}).build()
     assert torch.equal(first.encoders, trained.encoders)
     assert torch.equal(first.decoders, trained.decoders)
 

@@ -5,8 +5,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as pack
+from told import train_run
 
-from rni import InputError, Network, load, parse_run, read_run, save, vectors
+from rni import InputError, Network, load, read_run, save, vectors
 from rni.cli.inputs import read_inputs
 from rni.core import tensors as disk
 from rni.files import foreign, native
@@ -19,7 +20,7 @@ from rni.weights import LowRank
 
 def network(**part):
     raw = {"task": {"decays": [0.9, 0.8], "scales": [1.0, 2.0]}, "network": {"neurons": 20, **part}}
-    return parse_run(raw).build()
+    return train_run(raw).build()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ PAST = {"float32": (0.198918, 0.180591), "dale": (0.059058, -0.137481), "lowrank
 def test_a_file_of_the_first_writer_is_read(name):
     """tests/data: written before the tolerance of factors was saved, with the last outputs that the networks had."""
     net, specification, losses = native.read(DATA / f"{name}.safetensors")
-    assert parse_run(specification).network.weights.name == name.replace("float32", "dense")
+    assert train_run(specification).network.weights.name == name.replace("float32", "dense")
     assert len(losses) == 5
     x = torch.linspace(-1, 1, 20, dtype=net.dtype).reshape(1, 10, 2)
     assert net.outputs(x)[0, -1].tolist() == pytest.approx(PAST[name], abs=1e-6)

@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 from rni.networks.network import Network
+from rni.runs.run import TrainRun, parse_run
 from rni.training.descent import descend, make_plan
 
 T = TypeVar("T")
@@ -28,3 +29,8 @@ def mistyped(value: Any) -> Any:
 def train_step_by_step(net: Network, loss: Any, **options: Any) -> list[float]:
     """`rni.train` by the general way, whatever faster way there is."""
     return descend(net, make_plan(net, loss, **options))
+
+
+def train_run(raw: Any) -> TrainRun:
+    """Parse the configuration of a training."""
+    return of(TrainRun, parse_run(raw))

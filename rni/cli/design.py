@@ -1,7 +1,7 @@
 """The command `rni design`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -41,13 +41,13 @@ def design(
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
-    from rni.runs.run import parse_run
+    from rni.runs.run import DesignRun, parse_run
 
     with fields_are_flags():
         raw = design_table(decays, scales, neurons, activation, seed, leak)
         if bounds is not None:
             raw["bounds"] = numbers("--bounds", bounds)
-        run = parse_run(raw)
+        run = cast(DesignRun, parse_run(raw))
         require_output(context, out, NETWORK, force=force)
 
         from rni.files import native

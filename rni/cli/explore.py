@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -54,10 +54,11 @@ def explore(
 
 def _designed(decays: str | None, scales: str | None, neurons: int, activation: str, seed: int) -> "Network":
     from rni.runs.execution import design_network
-    from rni.runs.run import parse_run
+    from rni.runs.run import DesignRun, parse_run
 
     with fields_are_flags():
-        return design_network(parse_run(design_table(decays, scales, neurons, activation, seed))).network
+        run = cast(DesignRun, parse_run(design_table(decays, scales, neurons, activation, seed)))
+        return design_network(run).network
 
 
 def _with_snapshots(path: Path) -> "tuple[NetworkFile, list[Snapshot]]":

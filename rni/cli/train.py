@@ -88,6 +88,7 @@ def _advice(result: "Result") -> str:
     from rni.activations import HOMOGENEOUS
     from rni.designs.smooth import largest_outputs
     from rni.losses import ProxyLoss
+    from rni.runs.run import TrainRun
 
     net, losses = result.network, result.losses
     if net.f.name not in HOMOGENEOUS:
@@ -103,7 +104,9 @@ def _advice(result: "Result") -> str:
     if len(losses) < 2 or last < 0.98 * before:
         fall = f", by {1 - last / before:.0%} over the last tenth of the steps" if len(losses) > 1 else ""
         return f"train longer: the loss still falls{fall}; --steps {max(5000, 2 * len(losses))}"
-    proxy = "" if isinstance(result.specification.training.loss, ProxyLoss) else "--loss proxy, "
+    run = result.specification
+    has_proxy = isinstance(run, TrainRun) and isinstance(run.training.loss, ProxyLoss)
+    proxy = "" if has_proxy else "--loss proxy, "
     return f"the loss falls no more: {proxy}more --neurons, or another --learning-rate"
 
 

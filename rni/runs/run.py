@@ -492,4 +492,4 @@ def references(values: Any) -> Iterator[str]:
 
 def require_run(run: Any) -> None:
     """Refuse a file name, a table or a network in place of a run."""
-    require_is("run", run, Run, "a run, such as rni.read_run(path) or rni.parse_run(table) returns")
+    require_is("run", run, (TrainRun, DesignRun), "a run, such as rni.read_run(path) or rni.parse_run(table) returns")

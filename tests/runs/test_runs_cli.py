@@ -3,9 +3,10 @@ import subprocess
 import sys
 
 import pytest
+from told import train_run
 from typer.testing import CliRunner
 
-from rni import InputError, parse_run, read_run
+from rni import InputError, read_run
 from rni.cli.runs import app
 from rni.runs import store as module
 from rni.runs.store import Store
@@ -17,7 +18,7 @@ RAW = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"step
 def store(tmp_path):
     store = Store(tmp_path)
     for seed in range(3):
-        store.compute(parse_run(RAW | {"seed": seed}))
+        store.compute(train_run(RAW | {"seed": seed}))
     return store
 
 
@@ -73,7 +74,7 @@ def test_listing_and_showing_do_without_torch(store):
 
 
 def test_runs_with_the_same_line_are_followed_by_the_fields_that_differ(store):
-    store.compute(parse_run(RAW | {"training": {"steps": 3, "batch": 7}}))
+    store.compute(train_run(RAW | {"training": {"steps": 3, "batch": 7}}))
     lines = [line for line in rni_runs("list", "--store", store.root).splitlines() if "seed 0" in line]
     assert sum("training.loss.batch 7" in line for line in lines) == 1
     assert sum("training.loss.batch" in line for line in lines) == 2

@@ -2,16 +2,17 @@
 
 import torch
 from matplotlib.figure import Figure as Drawing
+from told import train_run
 
 from rni.papers import Claim, Measured, Profile, Results
-from rni.runs.run import Run, parse_run
+from rni.runs.run import TrainRun
 
 CAPTION = "The output $y_t$ of a trained network after one pulse."
 
 
-def runs(profile: Profile) -> list[Run]:
+def runs(profile: Profile) -> list[TrainRun]:
     return [
-        parse_run(
+        train_run(
             {"task": {"decays": [0.9]}, "network": {"neurons": 30, "activation": "linear"}, "training": {"steps": 300}}
         )
     ]
