@@ -5,6 +5,8 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import rni
 from bench.measuring import DECAYS, Lines, Ratio, alone, load
@@ -21,8 +23,8 @@ small."""
 def trained(neurons: int, steps: int, threads: int, batch: int = 32) -> tuple[float, float]:
     """Seconds by the clock and of processor time."""
     raw = {"task": {"decays": DECAYS[:1]}, "network": {"neurons": neurons}}
-    spec = rni.Specification.parse(raw | {"training": {"batch": batch, "steps": steps, "threads": threads}})
-    rni.run(spec.model_copy(update={"training": spec.training.model_copy(update={"steps": 1})}))
+    spec: Any = rni.parse_run(raw | {"training": {"batch": batch, "steps": steps, "threads": threads}})
+    rni.run(replace(spec, training=replace(spec.training, steps=1)))
     clock, processor = time.perf_counter(), time.process_time()
     rni.run(spec)
     return time.perf_counter() - clock, time.process_time() - processor

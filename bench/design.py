@@ -105,7 +105,7 @@ def adam_errors(decays: tuple[float, ...], neurons: int, seconds: float, rate: f
 
 
 def trained(decays: tuple[float, ...], neurons: int) -> tuple[rni.Network, float]:
-    specification = rni.Specification.parse({"task": {"decays": decays}, "network": {"neurons": neurons}})
+    specification = rni.parse_run({"task": {"decays": decays}, "network": {"neurons": neurons}})
     begun = time.perf_counter()
     return rni.run(specification).network, time.perf_counter() - begun
 

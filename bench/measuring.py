@@ -15,6 +15,7 @@ import torch
 
 import rni
 from rni.core.memory import text_of
+from rni.core.rng import stream
 
 
 class Ratio(NamedTuple):
@@ -88,9 +89,9 @@ def straightforward(neurons: int, batch: int = AUTHORS_BATCH, duration: int = 3)
     return step
 
 
-def ours(specification: rni.Specification) -> tuple[rni.Network, Callable[[], None]]:
+def ours(specification: rni.TrainRun) -> tuple[rni.Network, Callable[[], None]]:
     """A network and one step of its training: draw, forward, backward, update."""
-    net, loss, generator = specification.build(), specification.loss(), specification.stream("training")
+    net, loss, generator = specification.build(), specification.loss(), stream(specification.seed, "training")
     descent = rni.training.GradientDescent()
     rate = 0.1 * descent.defaults(loss, net)[0]
 

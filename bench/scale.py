@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -34,7 +34,7 @@ def specification(neurons: int, weights: str, channels: int = 1, duration: int =
         "network": {"neurons": neurons, "weights": weights},
         "training": {"batch": BATCH, "steps": STEPS, "duration": duration} | training,
     }
-    return rni.Specification.parse(raw)
+    return cast(rni.TrainRun, rni.parse_run(raw))
 
 
 def our_steps(neurons: int, weights: str, channels: int = 1, duration: int = 3) -> Measured:

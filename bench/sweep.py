@@ -27,7 +27,7 @@ RUNS, TRAINED, STORED, WORKERS = 2000, 300, 10_000, 2
 
 def training_alone() -> float:
     """Seconds a run takes by itself."""
-    specifications = [rni.Specification.parse(BASE | {"seed": 10**6 + seed}) for seed in range(TRAINED)]
+    specifications = [rni.parse_run(BASE | {"seed": 10**6 + seed}) for seed in range(TRAINED)]
     run(specifications[0])
     begun = time.process_time()
     for specification in specifications:
@@ -73,7 +73,7 @@ def stores() -> Lines:
     yield "|---|---|"
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        path = store.path(store.compute(rni.Specification.parse(BASE)).specification.key())
+        path = store.path(store.compute(rni.parse_run(BASE)).specification.key())
         for number in range(STORED - 1):
             copy = store.path(hashlib.sha256(str(number).encode()).hexdigest()[:32])
             copy.parent.mkdir(exist_ok=True)

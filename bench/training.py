@@ -1,7 +1,7 @@
 """One training at 1000 neurons, against the same experiment written the plain way."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -32,7 +32,7 @@ WHOLE = {  # trainings from start to end
 }
 
 
-def specification(weights: str = "dense", batch: int = 32, **changes: Any) -> rni.Specification:
+def specification(weights: str = "dense", batch: int = 32, **changes: Any) -> rni.TrainRun:
     raw: dict[str, Any] = {
         "task": {"decays": DECAYS[:1]},
         "network": {"neurons": NEURONS, "weights": weights},
@@ -40,7 +40,7 @@ def specification(weights: str = "dense", batch: int = 32, **changes: Any) -> rn
     }
     for table, values in changes.items():
         raw[table] = values if "loss" in values else raw[table] | values  # another loss has other fields
-    return rni.Specification.parse(raw)
+    return cast(rni.TrainRun, rni.parse_run(raw))
 
 
 def product_rate(rows: int) -> float:
@@ -67,7 +67,7 @@ def our_step(weights: str, batch: int) -> tuple[float, float]:
 def reduced_step(steps: int = 2000) -> tuple[float, float]:
     """A linear network on the averaged loss, in the span of its vectors: a whole training, by step."""
     raw = {"task": {"decays": DECAYS[:1]}, "network": {"neurons": NEURONS, "activation": "linear"}}
-    spec = rni.Specification.parse(raw | {"training": {"loss": "averaged", "steps": steps}})
+    spec = rni.parse_run(raw | {"training": {"loss": "averaged", "steps": steps}})
     return milliseconds(lambda: rni.run(spec), before=0) / steps, memory()
 
 

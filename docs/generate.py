@@ -14,7 +14,7 @@ from rni.core.parts import Family
 from rni.core.registry import Registry
 from rni.losses import LOSSES
 from rni.papers.fanthomme2021 import PAPER
-from rni.runs.specification import Specification
+from rni.runs.run import TrainRun
 from rni.weights import WEIGHTS
 from rni.weights.vectors import VECTORS
 
@@ -60,7 +60,7 @@ def fields() -> str:
         "# Every field of a configuration",
         "Written from the models that check a configuration; [Configuration](../configuration.md) explains them.",
     ]
-    for name, field in Specification.model_fields.items():
+    for name, field in _fields(TrainRun).items():
         known = _fields(field.annotation)
         parts += [f"## {name}", _table(known, f"{name}.")] if known else [_table({name: field})]
     for place, family in FAMILIES.items():

@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#D55E00")  # channels 1 and 2, colour-blind safe
 
 
 def main(out: Path, neurons: int = 1000, steps: int = 5000) -> None:
-    specification = rni.Specification.parse(
+    specification = rni.parse_run(
         {"task": {"decays": [0.995, 0.993]}, "network": {"neurons": neurons}, "training": {"steps": steps}}
     )
     with training_progress(steps) as report:

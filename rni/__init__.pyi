@@ -12,7 +12,7 @@ from .pages import explore
 from .pages.sweep import sweep
 from .plots import plot
 from .runs.execution import run
-from .runs.specification import Specification
+from .runs.run import DesignRun, TrainRun, parse_run, read_run
 from .runs.sweeping import run_all
 from .tasks import inputs
 from .tasks.integration import Integration
@@ -28,6 +28,7 @@ __all__ = [
     "Certificate",
     "CustomLoss",
     "Design",
+    "DesignRun",
     "Diverged",
     "FixedPoints",
     "InputError",
@@ -40,7 +41,7 @@ __all__ = [
     "ReLUProxyLoss",
     "Recording",
     "RecordingAnalysis",
-    "Specification",
+    "TrainRun",
     "VanillaRNN",
     "activations",
     "analysis",
@@ -52,9 +53,11 @@ __all__ = [
     "inputs",
     "load",
     "losses",
+    "parse_run",
     "plot",
     "polish",
     "read",
+    "read_run",
     "run",
     "run_all",
     "save",

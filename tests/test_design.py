@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from told import train_run
 
 import rni
 from rni import vectors
@@ -95,7 +96,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_vectors_of_a_training():
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert not torch.equal(first.recurrent.matrix(), other.recurrent.matrix())
     parts = {"neurons": 100, "precision": "float64"}
-    trained = rni.Specification.parse({"seed": 3, "task": {"decays": task.decays}, "network": parts}).build()
+    trained = train_run({"seed": 3, "task": {"decays": task.decays}, "network": parts}).build()
     assert torch.equal(first.encoders, trained.encoders)
     assert torch.equal(first.decoders, trained.decoders)
 
@@ -103,7 +104,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_vectors_of_a_training():
 def test_noise_on_the_weights_costs_about_what_it_costs_a_trained_network():
     """Both have about the least norm, and the cost of noise follows the norm."""
     task, n = {"decays": [0.95]}, 200
-    specification = rni.Specification.parse({"task": task, "network": {"neurons": n}, "training": {"steps": 1000}})
+    specification = rni.parse_run({"task": task, "network": {"neurons": n}, "training": {"steps": 1000}})
     trained = rni.run(specification).network
     designed = rni.design(rni.Integration(0.95), n).network
     x = bursts(4, 200, 1, torch.Generator().manual_seed(0))

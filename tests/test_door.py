@@ -1,6 +1,5 @@
 """The command line as a stranger meets it: help, outputs that are never lost, closed pipes, Ctrl-C, advice."""
 
-import dataclasses
 import errno
 import io
 import os
@@ -10,18 +9,17 @@ import sys
 
 import numpy as np
 import pytest
-from told import of, there
+from told import there, train_run
 
 import rni
 from rni.analysis.verdict import percent
-from rni.cli.fields import FIELDS
+from rni.cli.fields import field_help
 from rni.cli.train import _advice
-from rni.losses import LOSSES
 from rni.pages import template
 from rni.pages.analysis import _linearity
 from rni.runs.engine import local
 from rni.runs.execution import Result, run
-from rni.runs.specification import NetworkPart, Specification, Training, fields
+from rni.runs.run import fields, read_run
 
 RUN = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 30}, "training": {"steps": 3}}
 
@@ -34,7 +32,7 @@ def net(tmp_path, small):
 
 @pytest.fixture
 def config(tmp_path):
-    (tmp_path / "run.toml").write_text(Specification.parse(RUN).to_toml(), encoding="utf-8")
+    (tmp_path / "run.toml").write_text(train_run(RUN).to_toml(), encoding="utf-8")
     return tmp_path / "run.toml"
 
 
@@ -58,21 +56,13 @@ def test_the_shell_completes_commands_and_options(tmp_path):
 
 
 def test_the_help_of_train_lists_every_field_with_its_default(rni_command):
-    """The table is written down, so that help comes without torch; here it is held against the specification."""
-    assert {section: set(names) for section, names in FIELDS.items()} == {s: set(n) for s, n in fields().items()}
-    parts = {"": Specification, "network": NetworkPart, "training": Training}
-    for section, part in parts.items():
-        of_losses = {
-            field.name: field for loss in LOSSES.parts.values() for field in dataclasses.fields(of(type, loss))
-        }
-        known = (of_losses if section == "training" else {}) | part.model_fields
-        for name, (default, _) in FIELDS[section].items():
-            value = known[name].default
-            value = getattr(value, "name", "" if value in (None, ()) or value is dataclasses.MISSING else value)
-            assert default == (f"{value:g}" if isinstance(value, float) else str(value).lower()), name
+    listed = field_help()
+    assert {table: set(names) for table, names in listed.items()} == {table: set(n) for table, n in fields().items()}
+    assert listed["network"]["neurons"][0] == "1000"
+    assert all(description for names in listed.values() for _, description in names.values())
     shown = " ".join(rni_command("train", "--help")[1].split())
-    for name, (default, _) in (pair for names in FIELDS.values() for pair in names.items()):
-        assert f"--{name.replace('_', '-')} {default}" in shown
+    for name, (default, _) in (pair for names in listed.values() for pair in names.items()):
+        assert f"--{name.replace('_', '-')} {default}".strip() in shown
 
 
 class Asked(Exception):
@@ -96,7 +86,7 @@ def test_every_command_takes_a_list_in_every_form(rni_command, net, config, monk
 
 def test_one_channel_needs_no_list():
     for decay in (0.9, 1):
-        assert Specification.parse({"task": {"decays": decay}}).task.decays == (decay,)
+        assert train_run({"task": {"decays": decay}}).task.decays == (decay,)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +157,7 @@ def test_ctrl_c_in_a_reproduction_says_where_the_runs_are_kept(rni_command, tmp_
 
 def test_a_worker_that_others_end_still_saves_its_run(tmp_path, monkeypatch):
     """Ctrl-C reaches all workers; the pool ends the others by SIGTERM as soon as one of them is gone."""
-    specification = Specification.parse(RUN)
+    specification = train_run(RUN)
     kept = tmp_path / "run.checkpoint"
 
     def stop(step, *_):
@@ -183,7 +173,7 @@ def test_a_worker_that_others_end_still_saves_its_run(tmp_path, monkeypatch):
 def test_a_worker_that_is_no_longer_wanted_saves_its_run(tmp_path, monkeypatch):
     monkeypatch.setattr("rni.core.interrupt.no_longer_wanted.is_set", lambda: True)
     with pytest.raises(KeyboardInterrupt):
-        run(Specification.parse(RUN), checkpoint=tmp_path / "run.checkpoint")
+        run(train_run(RUN), checkpoint=tmp_path / "run.checkpoint")
     assert (tmp_path / "run.checkpoint").exists()
 
 
@@ -200,10 +190,10 @@ def test_a_run_that_is_finished_when_ctrl_c_comes_is_kept(tmp_path, monkeypatch,
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            store.Store(tmp_path).compute(Specification.parse(RUN))
+            store.Store(tmp_path).compute(train_run(RUN))
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert store.Store(tmp_path).get(Specification.parse(RUN)) is not None
+    assert store.Store(tmp_path).get(train_run(RUN)) is not None
 
 
 def test_workers_start_without_an_ear_for_ctrl_c():
@@ -294,7 +284,7 @@ def test_going_on_from_a_checkpoint_is_announced(rni_command, config, tmp_path):
         if step == 1:
             signal.raise_signal(signal.SIGINT)
 
-    specification = Specification.from_toml(config)
+    specification = read_run(config)
     checkpoint = tmp_path / f"network.safetensors.{specification.key()[:8]}.checkpoint"
     with pytest.raises(KeyboardInterrupt):
         run(specification, callbacks=[stop], checkpoint=checkpoint)
@@ -313,7 +303,7 @@ def test_a_training_that_was_too_short_says_so(rni_command, config):
 
 def test_advice_knows_why_a_network_does_not_integrate():
     def result(losses, **network):
-        specification = Specification.parse({"task": {"decays": [0.99]}, "network": {"neurons": 30, **network}})
+        specification = train_run({"task": {"decays": [0.99]}, "network": {"neurons": 30, **network}})
         return Result(specification, specification.build(), losses)
 
     assert _advice(result([1.0] * 100)).startswith("the loss falls no more: --loss proxy, more --neurons")

@@ -5,8 +5,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as pack
+from told import train_run
 
-from rni import InputError, Network, Specification, load, save, vectors
+from rni import InputError, Network, load, read_run, save, vectors
 from rni.cli.inputs import read_inputs
 from rni.core import tensors as disk
 from rni.files import foreign, native
@@ -19,7 +20,7 @@ from rni.weights import LowRank
 
 def network(**part):
     raw = {"task": {"decays": [0.9, 0.8], "scales": [1.0, 2.0]}, "network": {"neurons": 20, **part}}
-    return Specification.parse(raw).build()
+    return train_run(raw).build()
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_a_file_that_may_not_be_read_is_refused(path, monkeypatch):
         with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a file that can be read"):
             read(path)
     with pytest.raises(InputError, match=r"net\.safetensors: Permission denied; allowed: a TOML configuration"):
-        Specification.from_toml(path)
+        read_run(path)
 
 
 def test_a_damaged_checkpoint_is_refused(path, tmp_path):

@@ -96,7 +96,7 @@ ORDINARY = {
 PEAKS = """
 import json, resource, sys
 from pathlib import Path
-from rni import InputError, Specification
+from rni import InputError, read_run
 from rni.core.file_type import kind
 from rni.files import foreign
 
@@ -104,7 +104,7 @@ peaks = {}
 for path in map(Path, sys.argv[1:]):
     try:
         kind(path)
-        (Specification.from_toml if path.suffix == ".toml" else foreign.read)(path)
+        (read_run if path.suffix == ".toml" else foreign.read)(path)
     except InputError as error:
         pass
     peaks[path.name] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -105,9 +105,9 @@ def test_losses_of_the_paper_s_form_refuse_a_leak(loss):
 
 def test_a_specification_has_a_leak_for_the_batch_loss_only():
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 10, "leak": 0.5}}
-    assert rni.Specification(**raw).build().leak == 0.5
+    assert rni.TrainRun(**raw).build().leak == 0.5
     with pytest.raises(rni.InputError, match=r"network.leak: 0.5; allowed: 1, or the batch loss"):
-        rni.Specification.parse(raw | {"training": {"loss": "proxy"}})
+        rni.parse_run(raw | {"training": {"loss": "proxy"}})
 
 
 def test_files_keep_the_leak_and_torch_and_onnx_refuse_it(tmp_path):

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 import torch
+from told import train_run
 from torch.autograd import forward_ad
 
-from rni import Specification, run
+from rni import run
 from rni.core import matmul
 from rni.core.matmul import add_product_, product
 
@@ -131,10 +132,10 @@ def test_autograd_transforms_autocast_and_tracing_are_left_to_torch(calls):
 def test_a_training_uses_onednn_and_has_the_same_losses(calls, monkeypatch, training):
     raw = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 300}, "training": training}
     with torch.enable_grad():  # as outside of trainings
-        by_onednn = run(Specification.parse(raw)).losses
+        by_onednn = run(train_run(raw)).losses
         assert len(calls) >= 3 * 30  # forward, backward, and the step of W
         monkeypatch.setattr(matmul, "_AVAILABLE", False)
-        assert run(Specification.parse(raw)).losses == pytest.approx(by_onednn, rel=1e-2)
+        assert run(train_run(raw)).losses == pytest.approx(by_onednn, rel=1e-2)
 
 
 def test_onednn_is_not_used_if_mkl_has_to_give_the_bits_of_other_processors():

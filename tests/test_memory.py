@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from told import train_run
 
-from rni import InputError, Integration, Network, Specification, run, vectors
+from rni import InputError, Integration, Network, run, vectors
 from rni.analysis import robustness
 from rni.core import memory
 from rni.weights import LowRank
@@ -17,7 +18,7 @@ def little(monkeypatch):
 
 
 def specification(network=(), training=()):
-    return Specification.parse({"task": {"decays": [0.9]}, "network": dict(network), "training": dict(training)})
+    return train_run({"task": {"decays": [0.9]}, "network": dict(network), "training": dict(training)})
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from told import mistyped
+from told import mistyped, train_run
 
 import rni
-from rni import InputError, Integration, Specification, load, run, save
+from rni import InputError, Integration, load, run, save
 from rni.activations import ACTIVATIONS, make
 from rni.core.registry import import_reference
 from rni.files.foreign import interpret
@@ -46,8 +46,8 @@ def outside(monkeypatch):
 
 
 def test_a_run_with_parts_from_outside_is_configured_trained_and_rebuilt():
-    specification = Specification.parse(RAW)
-    assert Specification.parse(specification.to_dict()) == specification
+    specification = train_run(RAW)
+    assert train_run(specification.to_dict()) == specification
     for table, name in ((specification.to_dict(), "task"), *((specification.to_dict()["network"], n) for n in
                         ("activation", "weights", "vectors"))):  # fmt: skip
         assert ":" in table[name]["name"]
@@ -152,7 +152,7 @@ def test_fields_of_a_part_from_outside_are_checked():
         TASKS.build({"name": "delayed:Delayed", "decays": [0.9], "dely": 3})
     assert (error.value.field, error.value.hint) == ("dely", "delay")
     with pytest.raises(InputError, match=r"network\.activation\.strength: -1"):
-        Specification.parse(RAW | {"network": {"activation": {"name": "cubic:Cubic", "strength": -1}}})
+        train_run(RAW | {"network": {"activation": {"name": "cubic:Cubic", "strength": -1}}})
     with pytest.raises(InputError) as error:
         rni.Network(mistyped(0.9), *rni.vectors.independent(8, 1), torch.zeros(8, 8))
     assert error.value.field == "task"

@@ -9,7 +9,7 @@ from rni import vectors
 
 def trained(activation="relu", decays=(0.95,), neurons=150, steps=400, **training):
     raw = {"task": {"decays": decays}, "network": {"neurons": neurons, "activation": activation}}
-    return rni.run(rni.Specification.parse(raw | {"training": {"steps": steps, **training}})).network
+    return rni.run(rni.parse_run(raw | {"training": {"steps": steps, **training}})).network
 
 
 @pytest.mark.parametrize(("activation", "decays"), [("relu", (0.95,)), ("relu", (0.95, 0.9)), ("linear", (0.9, 0.8))])

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from told import train_run
 
-from rni import Specification, analyze, run
+from rni import analyze, run
 from rni.analysis import current_ratio, svd
 from rni.tasks.inputs import bursts, white_noise
 
@@ -12,7 +13,7 @@ FORMS = ["lowrank", pytest.param("dense", marks=pytest.mark.slow)]
 
 
 def trained(decays, weights, **training):
-    return run(Specification.parse({"task": {"decays": decays}, "network": {"weights": weights}, "training": training}))
+    return run(train_run({"task": {"decays": decays}, "network": {"weights": weights}, "training": training}))
 
 
 @pytest.mark.parametrize("weights", FORMS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rni import InputError, Specification
+from rni import InputError, read_run
 from rni.cli import lists
 from rni.core import file_type
 from rni.core.toml import MAX_DOTS, parse_toml
@@ -62,7 +62,7 @@ LONG = f"{key(4000)} = 1"  # 130 MB for tomllib
 def specified(path):
     path.write_text(LONG, encoding="utf-8")
     with pytest.raises(InputError, match=f"{MAX_DOTS} dots"):
-        Specification.from_toml(path)
+        read_run(path)
 
 
 def guessed(path):

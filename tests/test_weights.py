@@ -1,11 +1,11 @@
 import pytest
 import torch
-from told import of, train_step_by_step
+from told import of, train_run, train_step_by_step
 
 from rni import InputError, Integration, Network, run, vectors
 from rni.analysis import svd
+from rni.core.rng import stream
 from rni.losses import ReLUProxyLoss
-from rni.runs.specification import Specification
 from rni.training import Checkpoint, train
 from rni.weights import Dale, Dense, LowRank, dale_signs, random_matrix
 
@@ -201,7 +201,7 @@ def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, 
         "network": {"neurons": 40, "weights": "lowrank", "precision": "float64"},
         "training": {"loss": loss, "steps": 60, "schedule": "constant"},
     }
-    spec = Specification.parse(raw)
+    spec = train_run(raw)
     whole = run(spec)
     checkpoint = tmp_path / "half.safetensors"
 
@@ -213,7 +213,7 @@ def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, 
     options = {"learning_rate": spec.training.learning_rate, "schedule": spec.training.schedule}
     options |= {"steps": 60, "checkpoint": kept}
     if loss == "batch":
-        options["generator"] = spec.stream("training")
+        options["generator"] = stream(spec.seed, "training")
     with pytest.raises(RuntimeError):
         train(net, spec.loss(), callbacks=[stop], **options)
     again = run(spec, checkpoint=checkpoint)
@@ -226,17 +226,17 @@ def test_factored_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path, 
 )
 def test_factored_weights_start_from_zero_and_descend(section, field, value):
     raw = {"task": {"decays": [0.9]}, "network": {"weights": "lowrank"}, "training": {}}
-    Specification.parse(raw)
+    train_run(raw)
     raw[section] = raw[section] | {field: value}
     with pytest.raises(InputError, match=rf"{section}\.{field}: {value!r}; allowed: .* for lowrank weights"):
-        Specification.parse(raw)
+        train_run(raw)
 
 
 def test_factored_weights_may_start_from_a_random_matrix_of_low_rank():
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 60, "initial_radius": 0.3}, "training": {"steps": 5}}
     raw["network"]["weights"] = {"name": "lowrank", "rank": 4}
-    w = Specification.parse(raw).build().recurrent.matrix().detach()
+    w = train_run(raw).build().recurrent.matrix().detach()
     assert int(torch.linalg.matrix_rank(w)) == 4
     assert float(torch.linalg.eigvals(w).abs().max()) == pytest.approx(0.3, rel=1e-4)
     with pytest.raises(InputError, match=r"network.initial_radius: 0.0; allowed: above 0 for lowrank weights"):
-        Specification.parse(raw | {"network": raw["network"] | {"initial_radius": 0.0}})
+        train_run(raw | {"network": raw["network"] | {"initial_radius": 0.0}})

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from rni import InputError
 from rni.networks.network import Network
+from rni.runs.run import TrainRun, parse_run
 from rni.training.descent import descend, make_plan
 
 T = TypeVar("T")
@@ -34,3 +35,8 @@ def train_step_by_step(net: Network, loss: Any, **options: Any) -> list[float]:
 def refused(error: InputError) -> str:
     """The field that an error is about."""
     return error.field or str(error).partition(": ")[0]
+
+
+def train_run(raw: Any) -> TrainRun:
+    """Parse the configuration of a training."""
+    return of(TrainRun, parse_run(raw))

@@ -3,8 +3,9 @@
 The public names are imported when they are first used, so that an analysis imports only what it needs.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rni.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rni.analysis.behaviour import Dynamics as Dynamics
@@ -57,41 +58,39 @@ if TYPE_CHECKING:
     from rni.weights import SVD as SVD
     from rni.weights import svd as svd
 
-_NAMES = {
-    "rni.analysis.behaviour": ("Dynamics", "dynamics"),
-    "rni.analysis.coding": ("Mixing", "mixing"),
-    "rni.analysis.dale": ("DaleMode", "breaks_dale", "dale_mode", "obstacle", "rectified_spectrum"),
-    "rni.analysis.decays": ("Fit", "Memory", "fit_integrals", "memory"),
-    "rni.analysis.examination": ("analyze",),
-    "rni.analysis.flow": ("Flow",),
-    "rni.analysis.latents": ("Latent", "latent"),
-    "rni.analysis.manifold": (
-        *("LinearMap", "Principal", "current_coordinates", "current_ratio", "explained", "linear_map"),
-        *("null_ratio", "outliers", "principal"),
-    ),
-    "rni.analysis.noisy": ("Noisy",),
-    "rni.analysis.perturbations": ("Robustness", "robustness"),
-    "rni.analysis.population": ("PopulationVectors", "population_vectors", "populations"),
-    "rni.analysis.readout": ("fit_readout",),
-    "rni.analysis.recorded": ("RecordingAnalysis",),
-    "rni.analysis.results": ("Analysis",),
-    "rni.analysis.selectivity": ("Harmonics", "angles", "harmonics", "rectified_selectivity", "selectivity_vectors"),
-    "rni.analysis.stationary": ("FixedPoints", "fixed_points"),
-    "rni.analysis.verdict": ("Verdict", "judge"),
-    "rni.networks.accuracy": ("error_by_duration", "longest_duration", "relative_error"),
-    "rni.weights": ("SVD", "svd"),
-}
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = sorted(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'rni.analysis' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value  # the next use does not come here
-    return value
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "rni.analysis.behaviour": ("Dynamics", "dynamics"),
+        "rni.analysis.coding": ("Mixing", "mixing"),
+        "rni.analysis.dale": ("DaleMode", "breaks_dale", "dale_mode", "obstacle", "rectified_spectrum"),
+        "rni.analysis.decays": ("Fit", "Memory", "fit_integrals", "memory"),
+        "rni.analysis.examination": ("analyze",),
+        "rni.analysis.flow": ("Flow",),
+        "rni.analysis.latents": ("Latent", "latent"),
+        "rni.analysis.manifold": (
+            *("LinearMap", "Principal", "current_coordinates", "current_ratio", "explained", "linear_map"),
+            *("null_ratio", "outliers", "principal"),
+        ),
+        "rni.analysis.noisy": ("Noisy",),
+        "rni.analysis.perturbations": ("Robustness", "robustness"),
+        "rni.analysis.population": ("PopulationVectors", "population_vectors", "populations"),
+        "rni.analysis.readout": ("fit_readout",),
+        "rni.analysis.recorded": ("RecordingAnalysis",),
+        "rni.analysis.results": ("Analysis",),
+        "rni.analysis.selectivity": (
+            "Harmonics",
+            "angles",
+            "harmonics",
+            "rectified_selectivity",
+            "selectivity_vectors",
+        ),
+        "rni.analysis.stationary": ("FixedPoints", "fixed_points"),
+        "rni.analysis.verdict": ("Verdict", "judge"),
+        "rni.networks.accuracy": ("error_by_duration", "longest_duration", "relative_error"),
+        "rni.weights": ("SVD", "svd"),
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ from rni.cli.files import require_ending, require_kind, require_output
 from rni.cli.flags import PAGE, Force, Scales, Threads
 from rni.cli.inputs import read_inputs
 from rni.cli.lists import numbers
-from rni.cli.specified import said_of_flags
+from rni.cli.specified import fields_are_flags
 from rni.core.errors import InputError
 
 KINDS = ("network", "safetensors", "state dict", "pickle", "arrays", "MATLAB file")
@@ -91,7 +91,7 @@ def analyze(
     given = read(what, activation, **reading) if network is None else interpret(network, activation, **reading)
     options: dict[str, Any] = {}
     if decays is not None:
-        with said_of_flags():
+        with fields_are_flags():
             options["task"] = Integration(numbers("--decays", decays), numbers("--scales", scales) if scales else None)
     if inputs is not None:
         options["inputs"] = read_inputs(inputs, given.channels)

@@ -1,14 +1,14 @@
 """The command `rni design`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from rni.cli.files import require_network, require_output
 from rni.cli.flags import NETWORK, Activation, Decays, Force, Neurons, Scales, Seed, given
 from rni.cli.lists import numbers
-from rni.cli.specified import said_of_flags, without_training
+from rni.cli.specified import design_table, fields_are_flags
 from rni.core.errors import InputError
 
 
@@ -41,26 +41,20 @@ def design(
         require_output(context, out, NETWORK, force=force, reads=[polish])
         _polish(polish, out)
         return
-    from rni.activations import HOMOGENEOUS
-    from rni.runs.specification import Specification
+    from rni.runs.run import DesignRun, parse_run
 
-    with said_of_flags():
-        largest = numbers("--bounds", bounds) if bounds is not None else None
-        raw = without_training(decays, scales, neurons, activation, seed, leak) | {"training": {"steps": 0}}
-        specification = Specification.parse(raw)
-        # the proxy loss knows the range of integrals
-        if specification.network.activation.name not in HOMOGENEOUS and leak == 1:
-            raw["training"] |= {"loss": "proxy", "bounds": largest or []}
-            specification = Specification.parse(raw)
+    with fields_are_flags():
+        raw = design_table(decays, scales, neurons, activation, seed, leak)
+        if bounds is not None:
+            raw["bounds"] = numbers("--bounds", bounds)
+        run = cast(DesignRun, parse_run(raw))
         require_output(context, out, NETWORK, force=force)
 
-        from rni.activations import draw
-        from rni.designs import design
         from rni.files import native
+        from rni.runs.execution import design_network
 
-        f = draw(specification.network.activation, neurons, specification.stream)
-        result = design(specification.task, neurons, f, bounds=largest, leak=leak, seed=seed)
-    native.save(result.network, out, specification.to_dict())
+        result = design_network(run)
+    native.save(result.network, out, run.to_dict())
     print(result)
     print(f"wrote {out}")
 

@@ -2,13 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from rni.cli.files import require_ending, require_network, require_output
 from rni.cli.flags import PAGE, Activation, Decays, Force, Neurons, Scales, Seed, given
-from rni.cli.specified import said_of_flags, without_training
+from rni.cli.specified import design_table, fields_are_flags
 from rni.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,25 +53,25 @@ def explore(
 
 
 def _designed(decays: str | None, scales: str | None, neurons: int, activation: str, seed: int) -> "Network":
-    from rni.designs import design
-    from rni.runs.specification import Specification
+    from rni.runs.execution import design_network
+    from rni.runs.run import DesignRun, parse_run
 
-    with said_of_flags():
-        drawn = Specification.parse(without_training(decays, scales, neurons, activation, seed)).build()
-        return design(drawn.task, neurons, drawn.f, seed=seed).network
+    with fields_are_flags():
+        run = cast(DesignRun, parse_run(design_table(decays, scales, neurons, activation, seed)))
+        return design_network(run).network
 
 
 def _with_snapshots(path: Path) -> "tuple[NetworkFile, list[Snapshot]]":
     """A network file, and the snapshots of the same training that stand beside it."""
     from rni.files import native
     from rni.pages.snapshots import beside, read
-    from rni.runs.specification import Specification
+    from rni.runs.run import parse_run
 
     file = native.read(path)
     trained = file.specification is not None and "training" in file.specification
     if not trained or not beside(path).exists():
         return file, []
-    series = read(beside(path), Specification.parse(file.specification).key())
+    series = read(beside(path), parse_run(file.specification, allow=()).key())
     if not series:
         print(f"rni: warning: {beside(path)}: of another training; left out", file=sys.stderr)
     return file, series

@@ -1,55 +1,56 @@
-"""The fields of a configuration and their defaults, for `rni train --help`: they are torch's neighbours elsewhere.
+"""The fields of a configuration as flags of `rni train`: its help and its completion are made from the classes."""
 
-A test holds this table against the specification.
-"""
-
+import dataclasses
+import re
 from types import SimpleNamespace
 from typing import Any
 
 from typer.core import TyperCommand
 
-FIELDS = {
-    "": {"seed": ("0", "of all random numbers")},
-    "task": {
-        "decays": ("", "gamma, from 0 to 1, one for each channel: the one field without a default"),
-        "scales": ("1", "s, one for each channel"),
-    },
-    "network": {
-        "neurons": ("1000", "how many"),
-        "activation": ("relu", "or linear, sigmoid, tanh, softplus, rectified_power"),
-        "vectors": (
-            "independent",
-            "encoders and decoders; or overlap, orthonormal, supports (each on neurons of its own)",
-        ),
-        "weights": ("dense", "or lowrank, dale"),
-        "leak": ("1", "alpha = dt / tau of a leaky network; 1 is none"),
-        "initial_radius": ("0", "spectral radius of W at the start; 0: null initialisation, W = 0"),
-        "initial_space": ("", "vectors: that W within the space of encoders and decoders; left open, anywhere"),
-        "precision": ("float32", "or float64"),
-    },
-    "training": {
-        "loss": ("batch", "outputs on sequences; or proxy: at single points, quicker; averaged: exact, for linear"),
-        "optimizer": ("sgd", "or adam"),
-        "learning_rate": ("", "left open, it is chosen for the loss"),
-        "schedule": ("", "constant, warmup or cosine; left open, it is chosen with the rate"),
-        "steps": ("5000", "how many"),
-        "stop_loss": ("0", "loss at which to stop"),
-        "keep": ("", "best: the network of the lowest loss; left open, the last one"),
-        "train": ("recurrent", "or recurrent+decoders, decoders, all"),
-        "threads": ("1", "that products run on"),
-        "duration": ("3", "batch, averaged: length T of the sequences"),
-        "correlation": ("", "batch, averaged: of the inputs at lags 0 to T - 1; left open, white noise"),
-        "sampling": ("even", "batch, proxy: or independent; proxy: folded"),
-        "batch": ("32", "batch: sequences a step"),
-        "points": ("64", "proxy: integrals a step"),
-        "bounds": ("", "proxy: largest integrals; left open, 1 / (1 - decay)"),
-        "current_weight": ("1", "proxy: of the term of the currents"),
-        "covariance": ("", "batch, averaged: of the inputs, a matrix in place of a correlation"),
-        "inputs": ("", "batch, custom: MODULE:FUNCTION that draws the inputs"),
-        "function": ("", "custom: MODULE:FUNCTION of the network, the loss"),
-        "fixed": ("false", "proxy: the same points at every step"),
-    },
-}
+from rni.core.registry import field_descriptions
+from rni.losses.base import LOSSES
+from rni.runs.run import NetworkConfig, TrainingConfig, TrainRun
+from rni.tasks import Integration
+
+
+def field_help() -> dict[str, dict[str, tuple[str, str]]]:
+    """Return the default and the description of each field, by table. Fields outside of a table are under ""."""
+    tables: dict[str, dict[str, tuple[str, str]]] = {"": _help_of(TrainRun, leave_out=("task", "network", "training"))}
+    for table, cls in (("task", Integration), ("network", NetworkConfig), ("training", TrainingConfig)):
+        tables[table] = _help_of(cls)
+
+    tables["training"]["loss"] = ("batch", f"{', '.join(LOSSES.parts)}, or module:name")
+
+    # a field that several losses have is listed once, with their names
+    for loss, cls in LOSSES.parts.items():
+        for name, (default, text) in _help_of(cls, leave_out=("task", "function")).items():
+            known_default, known_text = tables["training"].get(name, (default, ""))
+            losses, _, _ = known_text.partition(": ")
+            names = f"{losses}, {loss}" if known_text else loss
+            tables["training"][name] = (known_default, f"{names}: {text}")
+    return tables
+
+
+def _help_of(cls: type, leave_out: tuple[str, ...] = ()) -> dict[str, tuple[str, str]]:
+    descriptions = field_descriptions(cls)
+    return {
+        field.name: (_default_text(field), _plain(descriptions.get(field.name, "")))
+        for field in dataclasses.fields(cls)
+        if field.init and field.name not in leave_out
+    }
+
+
+def _default_text(field: dataclasses.Field) -> str:
+    value = getattr(field.default, "default", field.default)  # pydantic keeps the default in an object of its own
+    value = getattr(value, "name", value)
+    if value in (None, (), dataclasses.MISSING) or repr(value) == "PydanticUndefined":
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def _plain(text: str) -> str:
+    """Remove the markup of formulas from a description."""
+    return re.sub(r":math:`([^`]*)`", r"\1", text).replace("\\", "").replace("`", "")
 
 
 class WithFields(TyperCommand):
@@ -57,13 +58,13 @@ class WithFields(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)
-        for section, fields in FIELDS.items():
+        for section, fields in field_help().items():
             with formatter.section(f"Fields, {section}" if section else "Fields, with their defaults"):
                 rows = {f"{_flag(name)} {default}".rstrip(): words for name, (default, words) in fields.items()}
                 formatter.write_dl(list(rows.items()))
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        flags = {_flag(name): words for fields in FIELDS.values() for name, (_, words) in fields.items()}
+        flags = {_flag(name): words for fields in field_help().values() for name, (_, words) in fields.items()}
         begun = {flag: words for flag, words in flags.items() if incomplete and flag.startswith(incomplete)}
         return super().shell_complete(ctx, incomplete) + [
             SimpleNamespace(value=flag, type="plain", help=words) for flag, words in begun.items()

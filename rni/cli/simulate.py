@@ -53,14 +53,16 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
 
     from rni.activations import HOMOGENEOUS
     from rni.losses import ProxyLoss
-    from rni.runs.specification import Specification
+    from rni.runs.run import TrainRun, parse_run
 
     try:
-        made = Specification.parse(specification)
-    except InputError:  # another version's, or a user's own: it is for the record, and the network is whole
+        run = parse_run(specification, allow=())
+    except InputError:  # a run of another version, or with parts from outside: the network does not depend on it
         return
-    loss = made.loss()
-    if isinstance(loss, ProxyLoss) and made.network.activation.name not in HOMOGENEOUS:
+    if not isinstance(run, TrainRun):
+        return
+    loss = run.loss()
+    if isinstance(loss, ProxyLoss) and run.network.activation.name not in HOMOGENEOUS:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             loss.check_range(inputs)

@@ -1,6 +1,5 @@
-"""Specifications that are made of flags."""
+"""Runs that are made of flags."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,24 +7,32 @@ from typing import Any
 from rni.cli.lists import numbers, value
 from rni.core.errors import InputError
 
-FLAGS = "decays|scales|bounds|neurons|activation|leak|seed"
-PLACE = re.compile(rf"^(Integration\.|(task|network|training)\.(loss\.)?)?(?=({FLAGS})\b)")
+
+def task_table(decays: str | None, scales: str | None) -> dict[str, Any]:
+    """Return the table of a task from the flags --decays and --scales."""
+    texts = {"decays": decays, "scales": scales}
+    return {name: numbers(f"--{name}", text) for name, text in texts.items() if text is not None}
 
 
-def without_training(
+def design_table(
     decays: str | None, scales: str | None, neurons: int, activation: str, seed: int, leak: float = 1.0
 ) -> dict[str, Any]:
-    """Plain data: the task and the network of a design, as they would be for a training with this seed."""
-    lists = {"decays": decays, "scales": scales}
-    task = {name: numbers(f"--{name}", text) for name, text in lists.items() if text is not None}
-    network = {"neurons": neurons, "activation": value(activation), "weights": "lowrank", "precision": "float64"}
-    return {"seed": seed, "task": task, "network": network | {"leak": leak}}
+    """Return the configuration of a design from flags."""
+    network = {"neurons": neurons, "activation": value(activation), "leak": leak}
+    return {"kind": "design", "seed": seed, "task": task_table(decays, scales), "network": network}
 
 
 @contextmanager
-def said_of_flags() -> Iterator[None]:
-    """What is wrong with a field of a specification is said of the flag that it was made of."""
+def fields_are_flags() -> Iterator[None]:
+    """In errors about a field that was given as a flag, name the flag.
+
+    The field ``task.decays.0`` is the first value of --decays, and ``network.activation.slope`` a part of --activation.
+    """
     try:
         yield
     except InputError as error:
-        raise InputError(*(PLACE.sub("--", line) for line in str(error).splitlines())) from None
+        if not error.field or error.field.startswith("--"):
+            raise
+        parts = [part for part in error.field.split(".") if part not in ("task", "network", "training", "loss")]
+        name = (parts[0] if parts else error.field).replace("_", "-")
+        raise InputError(f"--{name}", error.value, error.allowed, problem=error.problem, hint=error.hint) from None

@@ -21,6 +21,9 @@ def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The run's specification.")],
     out: Annotated[Path, typer.Option(help="Where the trained network goes.")] = Path("network.safetensors"),
     force: Force = False,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="MODULE:NAME", help="Code that CONFIG.toml may name. May be repeated.")
+    ] = None,
     snapshots: Annotated[
         int, typer.Option(min=0, help="Keep so many of them, NET.snapshots.safetensors, to explore.")
     ] = 0,
@@ -33,9 +36,9 @@ def train(
         raise InputError("CONFIG.toml: missing; allowed: rni train CONFIG.toml, and then any of its fields as flags")
     require_kind(config, ("configuration", "text", "empty"), "a configuration, CONFIG.toml")
 
-    from rni.runs.specification import Specification
+    from rni.runs.run import read_run
 
-    specification = Specification.from_toml(config, _overrides(context.args))
+    specification = read_run(config, _overrides(context.args), allow=allow or ())
     checkpoint = Path(f"{out}.{specification.key()[:8]}.checkpoint")
     require_output(context, out, NETWORK, force=force or checkpoint.exists(), reads=[config])
     require_writable(checkpoint)
@@ -48,7 +51,7 @@ def train(
     from rni.runs.progress import training_progress
     from rni.weights import Dale
 
-    steps, key = specification.training.steps, specification.key()
+    steps, key = specification.steps, specification.key()
     series = [Snapshots(beside(out), snapshots, steps, key)] if snapshots else []
     if checkpoint.exists():
         print(f"going on from {checkpoint}", file=sys.stderr)
@@ -85,6 +88,7 @@ def _advice(result: "Result") -> str:
     from rni.activations import HOMOGENEOUS
     from rni.designs.smooth import largest_outputs
     from rni.losses import ProxyLoss
+    from rni.runs.run import TrainRun
 
     net, losses = result.network, result.losses
     if net.f.name not in HOMOGENEOUS:
@@ -100,13 +104,15 @@ def _advice(result: "Result") -> str:
     if len(losses) < 2 or last < 0.98 * before:
         fall = f", by {1 - last / before:.0%} over the last tenth of the steps" if len(losses) > 1 else ""
         return f"train longer: the loss still falls{fall}; --steps {max(5000, 2 * len(losses))}"
-    proxy = "" if isinstance(result.specification.training.loss, ProxyLoss) else "--loss proxy, "
+    run = result.specification
+    has_proxy = isinstance(run, TrainRun) and isinstance(run.training.loss, ProxyLoss)
+    proxy = "" if has_proxy else "--loss proxy, "
     return f"the loss falls no more: {proxy}more --neurons, or another --learning-rate"
 
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:
-    """Flags such as `--neurons 500` or `--network.neurons=500`."""
-    from rni.runs.specification import place
+    """Return the values of flags such as `--neurons 500` or `--network.neurons=500`."""
+    from rni.runs.run import full_name
 
     values: dict[str, Any] = {}
     rest = list(arguments)
@@ -116,7 +122,7 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
             raise InputError(f"{flag}: unexpected; allowed: --FIELD VALUE for a field of the specification")
         if not equals:
             if not rest or rest[0].startswith("--"):
-                place(flag.removeprefix("--").replace("-", "_"))  # which refuses what is no field
+                full_name(flag.removeprefix("--").replace("-", "_"))  # which refuses what is no field
                 raise InputError(f"{flag}: no value; allowed: {flag} VALUE")
             text = rest.pop(0)
         name = flag.removeprefix("--").replace("-", "_")

@@ -12,6 +12,9 @@ uses torch inside of its functions imports it as follows:
 for the first time.
 """
 
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -29,3 +32,37 @@ class LazyModule:
 
 
 torch = LazyModule("torch")
+
+
+def lazy_names(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], list[str]]:
+    """Let a package offer names that are imported from its modules when they are first used.
+
+    A package that offers what many modules define would otherwise import all of them for the sake of one.
+
+    Parameters
+    ----------
+    package : str
+        The name of the package.
+    names : mapping
+        The names by the full name of the module that defines them. A module itself is offered under the name ``""``:
+        ``{"rni.plots.plot": ("",)}`` offers ``plot``.
+
+    Returns
+    -------
+    function, list of str
+        What the package calls ``__getattr__`` and ``__all__``.
+    """
+    module_of = {name or module.rpartition(".")[2]: module for module, group in names.items() for name in group}
+    modules = {module.rpartition(".")[2] for module, group in names.items() if "" in group}
+
+    def get(name: str) -> Any:
+        if name not in module_of:
+            similar = get_close_matches(name, module_of, 1)
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+        module = import_module(module_of[name])
+        value = module if name in modules else getattr(module, name)
+        setattr(sys.modules[package], name, value)  # the next use does not come here
+        return value
+
+    return get, sorted(module_of)

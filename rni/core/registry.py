@@ -5,6 +5,7 @@ that building and printing a configuration takes milliseconds.
 """
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -82,6 +83,24 @@ def part(cls: type[T]) -> type[T]:
 def field_names(cls: type) -> list[str]:
     """Return the names of the fields that a configuration of the part may contain."""
     return [field.name for field in dataclasses.fields(cls) if field.init]
+
+
+def field_descriptions(cls: type) -> dict[str, str]:
+    """Return the descriptions of the fields of a part, from the section Parameters of its docstring."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    _, _, section = text.partition("Parameters\n----------\n")
+    descriptions: dict[str, str] = {}
+    names: list[str] = []
+    for line in section.splitlines():
+        if line.startswith("----"):  # the underlined heading of the next section
+            descriptions.pop(names[0], None)
+            break
+        if line and not line.startswith(" "):
+            names = [name.strip() for name in line.partition(" : ")[0].split(",")]
+            descriptions |= dict.fromkeys(names, "")
+        else:
+            descriptions |= {name: f"{descriptions[name]} {line.strip()}".strip() for name in names}
+    return descriptions
 
 
 class Registry(Generic[T]):

@@ -2,7 +2,12 @@
 
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
+
+from rni.core.errors import InputError, path_of
+
+MAX_BYTES = 10**6  # of a configuration file
 
 MAX_DOTS = 20  # in one key; the fields of a configuration have two, as in network.activation.slope
 MAX_KEYS = 2000  # keys, tables and arrays together; a configuration has fewer than 100
@@ -53,3 +58,50 @@ def parse_toml(text: str) -> dict[str, Any]:
     if text.count(".") > MAX_DOTS and any(token["long_key"] for token in _TOKEN.finditer(text)):
         raise ValueError(f"a key of more than {MAX_DOTS} dots")
     return tomllib.loads(text)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Read a configuration file as plain data.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is larger than 1 MB or no TOML, or contains whole numbers of more than 64 bits.
+    """
+    path = path_of(path)
+    allowed = "a TOML configuration"
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise InputError(str(path), None, allowed, problem=f"more than {MAX_BYTES} bytes")
+        raw = parse_toml(content.decode())
+    except FileNotFoundError:
+        raise InputError(str(path), None, allowed, problem="no such file") from None
+    except UnicodeDecodeError:
+        raise InputError(str(path), None, allowed, problem="not text") from None
+    except RecursionError:
+        raise InputError(str(path), None, allowed, problem="nested too deeply") from None
+    except OSError as error:
+        raise InputError(str(path), None, allowed, problem=error.strerror or "cannot be read") from None
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(path), None, allowed, problem=str(error)) from None
+    if _has_huge_numbers(raw):
+        raise InputError(str(path), None, allowed, problem="whole numbers of more than 64 bits")
+    return raw
+
+
+def _has_huge_numbers(raw: Any) -> bool:
+    """Return whether a whole number is beyond the range of TOML."""
+    values = [raw]
+    while values:
+        match values.pop():
+            case dict(table):
+                values += table.values()
+            case list(items):
+                values += items
+            case int(number) if number.bit_length() > 64:
+                return True
+    return False

@@ -8,27 +8,16 @@ second one is linear in M.
 The names are imported when they are first used.
 """
 
-from importlib import import_module
-from typing import Any
+from rni.core.lazy import lazy_names
 
-_MODULE_OF = {
-    "Certificate": "certificate",
-    "Design": "designing",
-    "Polished": "polishing",
-    "certify": "certificate",
-    "design": "designing",
-    "polish": "polishing",
-}
-
-__all__ = sorted(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value  # so that the next access does not call this function
-    return value
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "rni.designs.certificate": ("Certificate", "certify"),
+        "rni.designs.designing": ("Design", "design"),
+        "rni.designs.polishing": ("Polished", "polish"),
+    },
+)
 
 
 def __dir__() -> list[str]:

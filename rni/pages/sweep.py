@@ -17,7 +17,7 @@ from rni import __version__
 from rni.core.atomic import require_writable_folder, write_atomically
 from rni.pages.template import number, template
 from rni.plots.style import CHANNELS, SEQUENTIAL, colours, legend, panels
-from rni.runs.specification import Specification
+from rni.runs.run import Run
 from rni.runs.sweep import MOST_RUNS, Sweep, planned
 from rni.runs.sweeping import carry_out, executor_of
 from rni.runs.table import Row, Table
@@ -36,7 +36,7 @@ class Section(NamedTuple):
 
 
 def sweep(
-    base: "str | Path | Mapping[str, Any] | Specification",
+    base: "str | Path | Mapping[str, Any] | Run",
     over: Mapping[str, Any] | None = None,
     *,
     zip: Mapping[str, Any] | None = None,
@@ -56,7 +56,7 @@ def sweep(
 
     Parameters
     ----------
-    base : path, dict or Specification
+    base : path, dict or Run
         A configuration. Arguments of this function replace the fields of its table `sweep`.
     over, zip : dict, optional
         The values of fields. Fields in `over` vary on a grid, those in `zip` vary together.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rni.networks.network import Network
     from rni.runs.execution import Result
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
 
 Measured = dict[str, Any]
 """Numbers and numpy arrays by name. They are saved with the figure."""
@@ -23,7 +23,7 @@ Measured = dict[str, Any]
 class Results(Protocol):
     """Results of finished runs, by run."""
 
-    def __getitem__(self, specification: "Specification", /) -> "Result": ...
+    def __getitem__(self, specification: "Run", /) -> "Result": ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Table(NamedTuple):
     rows: Sequence[Row]
 
 
-def no_runs(profile: Profile) -> "Iterable[Specification]":
+def no_runs(profile: Profile) -> "Iterable[Run]":
     """Return the runs of a figure that needs none."""
     return ()
 
@@ -119,7 +119,7 @@ class Figure:
     measure: Callable[[Results, Profile], Measured]
     claims: Callable[[Measured], Iterable[Claim]]
     draw: "Callable[[Measured], Drawing]"
-    runs: "Callable[[Profile], Iterable[Specification]]" = no_runs
+    runs: "Callable[[Profile], Iterable[Run]]" = no_runs
     table: Callable[[Measured], Table] | None = None
     computes: bool = False
 

@@ -13,7 +13,7 @@ from rni.pages.template import template
 from rni.papers.claims import Claim, tally
 from rni.papers.figure import Figure, Measured, Paper
 from rni.plots.style import Picture
-from rni.runs.specification import Specification
+from rni.runs.run import Run
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Outcome:
     """
 
     figure: Figure
-    specifications: list[Specification]
+    specifications: list[Run]
     measured: Measured = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     picture: Picture | None = None

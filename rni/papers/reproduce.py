@@ -31,7 +31,7 @@ from rni.plots.style import Picture, picture
 from rni.runs.engine import TRIES, ClusterLost, compute_all, result
 from rni.runs.execution import Result
 from rni.runs.progress import runs_progress
-from rni.runs.specification import Specification
+from rni.runs.run import Run
 from rni.runs.store import Store
 
 DRAWING = threading.Lock()  # matplotlib's settings belong to the process, and a worker may have several threads
@@ -160,7 +160,7 @@ class StoredResults:
 
     store: Store
 
-    def __getitem__(self, specification: Specification) -> Result:
+    def __getitem__(self, specification: Run) -> Result:
         result = self.store.get(specification)
         if result is None:
             raise InputError("run", specification.key()[:8], "a finished run", problem="not in the store")

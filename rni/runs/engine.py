@@ -31,10 +31,10 @@ from rni.runs.store import Busy, Store
 if TYPE_CHECKING:
     import torch
 
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
     from rni.training.descent import Callback
 
-    Work = Callable[[Specification, Path, Callback, bool], Any]
+    Work = Callable[[Run, Path, Callback, bool], Any]
 else:
     from rni.core.lazy import torch
 
@@ -88,7 +88,7 @@ class Step:
 
 
 def compute_all(
-    specifications: "Iterable[Specification]",
+    specifications: "Iterable[Run]",
     store_root: Path | None,
     executor: Executor,
     on_event: Callable[[RunOutcome], None] | None = None,
@@ -102,7 +102,7 @@ def compute_all(
 
     Parameters
     ----------
-    specifications : iterable of Specification
+    specifications : iterable of Run
         The runs.
     store_root : Path or None
         The folder of the store, which all workers share.
@@ -145,15 +145,15 @@ def compute_all(
 
 def _attempt(
     task: Callable[..., RunOutcome],
-    specifications: "Sequence[Specification]",
+    specifications: "Sequence[Run]",
     executor: Executor,
     window: int,
     settle: Callable[[RunOutcome], None],
     deaths: dict[str, str],
-) -> "list[Specification]":
+) -> "list[Run]":
     """Compute runs, `window` of them at a time, and return those that another process computes or whose worker died."""
     waiting, finished = iter(specifications), SimpleQueue[Future]()
-    running: dict[Future, Specification] = {}
+    running: dict[Future, Run] = {}
     left = []
     window = min(window, getattr(executor, "window", window))
     try:
@@ -185,10 +185,10 @@ def _attempt(
         raise
 
 
-def compute(specification: "Specification", store_root: Path, work: "Work", wait: bool) -> RunOutcome:
+def compute(specification: "Run", store_root: Path, work: "Work", wait: bool) -> RunOutcome:
     """Compute one run in a worker, and catch its errors."""
     started, started_processor = time.monotonic(), time.process_time()
-    key, label, steps = specification.key(), specification.label(), specification.training.steps
+    key, label, steps = specification.key(), specification.label(), specification.steps
     reason = value = None
     try:
         value = work(specification, store_root, _reporter(key, label, steps), wait)
@@ -205,7 +205,7 @@ def compute(specification: "Specification", store_root: Path, work: "Work", wait
     return RunOutcome(key, label, seconds, reason, value, processor)
 
 
-def store_run(specification: "Specification", store_root: Path, report: "Callback", wait: bool) -> None:
+def store_run(specification: "Run", store_root: Path, report: "Callback", wait: bool) -> None:
     """Compute a run through the store."""
     Store(store_root).compute(specification, [report], wait=wait)
 

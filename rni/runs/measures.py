@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rni import analysis, designs
     from rni.runs.execution import Result
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
     from rni.training.descent import Callback
 else:
     from rni.core.lazy import torch
@@ -56,9 +56,7 @@ class Measuring:
     def __init__(self, names: Sequence[str]):
         self.names = tuple(names)
 
-    def __call__(
-        self, specification: "Specification", root: Path, report: "Callback", wait: bool = True
-    ) -> dict[str, Any]:
+    def __call__(self, specification: "Run", root: Path, report: "Callback", wait: bool = True) -> dict[str, Any]:
         store, key = Store(root), specification.key()
         started, was_stored = time.perf_counter(), store.has(key)
         try:

@@ -13,7 +13,7 @@ from rni.runs.store import Store
 
 if TYPE_CHECKING:
     from rni.runs.engine import RunOutcome, Step
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
     from rni.training.descent import Callback
 
 LINE_EVERY = 10.0  # seconds between plain lines
@@ -57,7 +57,7 @@ def _print_line(line: str) -> None:
 
 @contextmanager
 def runs_progress(
-    specifications: "Sequence[Specification]", root: Path, executor: Executor | None = None
+    specifications: "Sequence[Run]", root: Path, executor: Executor | None = None
 ) -> "Iterator[Callable[[RunOutcome], None]]":
     """Yield a function for `compute_all` that counts outcomes, and show how far the runs are.
 
@@ -74,7 +74,7 @@ def runs_progress(
 class RunsProgress:
     """How many runs are settled, and how much of the work is done."""
 
-    def __init__(self, specifications: "Sequence[Specification]", root: Path, executor: Executor | None = None):
+    def __init__(self, specifications: "Sequence[Run]", root: Path, executor: Executor | None = None):
         costs = {specification.key(): specification.cost() for specification in specifications}
         self.store, self.executor = Store(root), executor
         self.total, self.done, self.started = len(costs), 0, time.monotonic()

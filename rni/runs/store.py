@@ -42,7 +42,7 @@ from rni.core.interrupt import held_interrupt
 
 if TYPE_CHECKING:
     from rni.runs.execution import Result
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
     from rni.training.descent import Callback
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Store:
                 found |= wanted & set(os.listdir(self.root / prefix))
         return found
 
-    def get(self, specification: "Specification") -> "Result | None":
+    def get(self, specification: "Run") -> "Result | None":
         """Return a finished run, or None. A damaged entry, or one of another run, is reported and not used."""
         try:
             return self._read(specification)
@@ -120,9 +120,7 @@ class Store:
             log.warning("%s; the run is computed again", error)
             return None
 
-    def compute(
-        self, specification: "Specification", callbacks: "Sequence[Callback]" = (), *, wait: bool = True
-    ) -> "Result":
+    def compute(self, specification: "Run", callbacks: "Sequence[Callback]" = (), *, wait: bool = True) -> "Result":
         """Return the finished run from the store, or compute and store it.
 
         If another process computes the same run, wait for it, or raise `Busy` with `wait=False`. A killed run resumes
@@ -196,18 +194,19 @@ class Store:
     def _folder(self, key: str) -> Path:
         return self.root / key[:2] / key
 
-    def _read(self, specification: "Specification") -> "Result":
+    def _read(self, specification: "Run") -> "Result":
         """Read a finished run and compare it with its checksum. FileNotFoundError if there is none."""
         folder = self._folder(specification.key())
         _verify(folder, specification.to_dict())
 
         from rni.files import native
         from rni.runs.execution import Result
+        from rni.runs.run import references
 
-        file = native.read(folder / NETWORK)
+        file = native.read(folder / NETWORK, allow=list(references(specification.to_dict())))
         return Result(specification, file.network, file.losses)
 
-    def _run(self, specification: "Specification", folder: Path, callbacks: "Sequence[Callback]") -> "Result":
+    def _run(self, specification: "Run", folder: Path, callbacks: "Sequence[Callback]") -> "Result":
         """Compute a run, resuming from its checkpoint if there is one, and store it."""
         from rni.runs.execution import run
 
@@ -296,13 +295,15 @@ def _write(folder: Path, result: "Result") -> "Result":
     from rni.files import native
     from rni.runs.execution import Result
     from rni.runs.numerics import origin
+    from rni.runs.run import references
 
     part = temporary_path(folder)
     specification = result.specification
+    allow = list(references(specification.to_dict()))  # the code has just been run
     try:
         part.mkdir(parents=True)
         native.save(result.network, part / NETWORK, specification.to_dict(), result.losses)
-        stored = native.read(part / NETWORK)
+        stored = native.read(part / NETWORK, allow)
         content = (part / NETWORK).read_bytes()
         header = {
             "label": specification.label(),
@@ -320,7 +321,7 @@ def _write(folder: Path, result: "Result") -> "Result":
                 raise
             try:
                 _verify(folder, header["specification"])
-                stored = native.read(folder / NETWORK)  # another process was first
+                stored = native.read(folder / NETWORK, allow)  # another process was first
             except InputError:
                 damaged = temporary_path(folder.with_suffix(".damaged"))
                 folder.rename(damaged)

@@ -24,7 +24,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from rni.activations import HOMOGENEOUS
 from rni.core.errors import InputError, describe_value
 from rni.core.registry import part
-from rni.runs.specification import Specification, override, place, read_toml
+from rni.core.toml import read_toml
+from rni.runs.run import Run, full_name, override, parse_run, references
 
 ITEM = re.compile(r"""(?:[^,\[\]{}"']|\[(?:[^\[\]]|\[[^\]]*\])*\]|\{[^}]*\}|"[^"]*"|'[^']*')+""")
 SPACINGS = ("linear", "log", "random", "lograndom")
@@ -72,11 +73,11 @@ class Axis(NamedTuple):
     points: Sequence[tuple[Any, ...]]
 
 
-class Run(NamedTuple):
-    """The swept fields of a run, and its specification or the reason why there is none."""
+class SweptRun(NamedTuple):
+    """The swept fields of a run, and the run or the reason why there is none."""
 
     fields: dict[str, Any]
-    specification: Specification | None
+    specification: Run | None
     failure: str | None = None
 
 
@@ -86,7 +87,7 @@ def _by_full_name(raw: Any) -> Any:
         return raw
     named: dict[str, Values] = {}
     for name, given in raw.items():
-        full = ".".join(place(str(name)))
+        full = full_name(str(name))
         if full in named:
             raise InputError(full, given, "each field once")
         named[full] = given if isinstance(given, Range) else parse_values(full, given)
@@ -94,7 +95,7 @@ def _by_full_name(raw: Any) -> Any:
 
 
 def _full_name(raw: Any) -> Any:
-    return ".".join(place(raw)) if isinstance(raw, str) else raw
+    return full_name(raw) if isinstance(raw, str) else raw
 
 
 def _split(raw: Any) -> Any:
@@ -147,7 +148,7 @@ class Sweep:
             raise InputError("over", drawn, "as many random values of each field, which are drawn together")
         if self.kind == "design":
             for name in self.fields:
-                section, *rest = place(name)
+                section, *rest = full_name(name).split(".")
                 if (section == "network" and rest[0] not in OF_DESIGN) or (
                     section == "training" and name != "training.bounds"
                 ):
@@ -196,7 +197,7 @@ class Sweep:
         for chosen in product(*(axis.points for axis in axes)):
             yield dict(zip(names, (value for point in chosen for value in point), strict=True))
 
-    def runs(self, base: Mapping[str, Any], points: Sequence[dict[str, Any]]) -> list[Run]:
+    def runs(self, base: Mapping[str, Any], points: Sequence[dict[str, Any]]) -> list[SweptRun]:
         """Return a run for each point.
 
         An impossible combination of values is a run with a reason. A value that occurs in no possible run raises an
@@ -206,11 +207,11 @@ class Sweep:
         for index, point in enumerate(points):
             raw = override(dict(base), point)
             try:
-                specification = Specification.parse(_designed(raw, point) if self.kind == "design" else raw)
-                runs.append(Run(point, specification))
+                specification = parse_run(_designed(raw, point) if self.kind == "design" else raw)
+                runs.append(SweptRun(point, specification))
             except InputError as error:
                 errors[index] = error
-                runs.append(Run(point, None, str(error)))
+                runs.append(SweptRun(point, None, str(error)))
         if errors:
             possible = {json.dumps(pair) for run in runs if run.specification for pair in run.fields.items()}
             for index, error in errors.items():
@@ -221,16 +222,18 @@ class Sweep:
 
 
 def planned(
-    base: str | Path | Mapping[str, Any] | Specification, *, allow: Collection[str] = (), **given: Any
+    base: str | Path | Mapping[str, Any] | Run, *, allow: Collection[str] = (), **given: Any
 ) -> tuple[dict[str, Any], Sweep]:
     """Return the plain data of the base without its table `sweep`, and the sweep: that table, replaced by `given`.
 
-    If the base is a file, its measures `module:function` must be in `allow`, because measuring runs their code.
+    If the base is a file, its parts and measures `module:name` must be in `allow`, because they run code.
     """
-    if isinstance(base, Specification):
+    if isinstance(base, Run):
         raw = base.to_dict()
+    elif isinstance(base, Mapping):
+        raw = dict(base)
     else:
-        raw = dict(base) if isinstance(base, Mapping) else read_toml(base)
+        raw = read_toml(base)
     table = raw.pop("sweep", {})
     if not isinstance(table, dict):
         raise InputError("sweep", table, "a table")
@@ -238,10 +241,10 @@ def planned(
     for name in {"over", "zip"} & given.keys() & table.keys():
         given[name] = _by_full_name(table[name]) | _by_full_name(given[name])
     sweep = Sweep(**table | given)
-    if "measure" not in given and isinstance(base, str | Path):
-        for name in sweep.measure:
-            if ":" in name and name not in allow:
-                raise InputError("sweep.measure", name, f"after --allow {name}, because it runs code of that module")
+    if isinstance(base, str | Path):
+        for name in references([raw, () if "measure" in given else sweep.measure]):
+            if name not in allow:
+                raise InputError(str(base), name, f"after --allow {name}, because it runs code of that module")
     return raw, sweep
 
 
@@ -300,22 +303,17 @@ def _points(name: str, values: Values) -> list[Any]:
 
 
 def _designed(raw: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
-    """Return the specification of a design for that of a training, without the fields on which it does not depend.
-
-    The proxy loss knows the range of integrals, if the design has one.
-    """
+    """Return the configuration of a design for that of a training, without the fields on which it does not depend."""
     network, training = (raw.get(name, {}) for name in ("network", "training"))
     if not isinstance(network, dict) or not isinstance(training, dict):
         raise InputError("network, training", [network, training], "tables")
     activation = network.get("activation", "relu")
     name = activation.get("name") if isinstance(activation, dict) else activation
-    own = {field: network[field] for field in OF_DESIGN if field in network}
     is_bounded = name not in HOMOGENEOUS and network.get("leak", 1) == 1
-    proxy = {"loss": "proxy", "bounds": training.get("bounds", [])} if is_bounded else {}
     if not is_bounded and "training.bounds" in point:
         raise InputError("training.bounds", training["bounds"], f"none in a design of {describe_value(name)}")
-    return raw | {
-        "kind": "design",
-        "network": own | {"weights": "lowrank", "precision": "float64"},
-        "training": {"steps": 0} | proxy,
-    }
+    design = {"kind": "design", "seed": raw.get("seed", 0), "task": raw.get("task", {})}
+    design["network"] = {field: network[field] for field in OF_DESIGN if field in network}
+    if is_bounded and training.get("bounds"):
+        design["bounds"] = training["bounds"]
+    return design

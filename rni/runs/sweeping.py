@@ -10,9 +10,9 @@ from rni.runs.engine import Here, cluster, compute_all, local
 from rni.runs.measures import Measuring, columns, sources
 from rni.runs.numerics import differences
 from rni.runs.progress import runs_progress
-from rni.runs.specification import Specification, require_specification
+from rni.runs.run import Run, require_run
 from rni.runs.store import Store
-from rni.runs.sweep import MOST_RUNS, Run, Sweep
+from rni.runs.sweep import MOST_RUNS, Sweep, SweptRun
 from rni.runs.table import Row, Table
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def carry_out(
     return Table(tuple(sweep.fields), sweep.measure, tuple(rows), tuple(sweep.drawn), (note,) if note else ())
 
 
-def _rows(runs: Sequence[Run], measuring: Measuring, executor: Executor, store: Store) -> list[Row]:
+def _rows(runs: Sequence[SweptRun], measuring: Measuring, executor: Executor, store: Store) -> list[Row]:
     """Return a row for each distinct run, from what the store has or else computed and measured."""
     wanted = sources(measuring.names)
     by_key = {run.specification.key(): run for run in runs if run.specification is not None}
@@ -74,7 +74,7 @@ def _rows(runs: Sequence[Run], measuring: Measuring, executor: Executor, store: 
 
 
 def run_all(
-    specifications: Iterable[Specification],
+    specifications: Iterable[Run],
     *,
     store: Path | None = None,
     workers: int | None = None,
@@ -84,7 +84,7 @@ def run_all(
 
     Parameters
     ----------
-    specifications : iterable of Specification
+    specifications : iterable of Run
         The runs.
     store : Path, optional
         The folder of finished runs, by default in the user's cache folder.
@@ -106,13 +106,13 @@ def run_all(
     Examples
     --------
     >>> raw = {"task": {"decays": [0.8]}, "network": {"neurons": 20}, "training": {"loss": "proxy", "steps": 50}}
-    >>> results = rni.run_all([rni.Specification.parse(raw | {"seed": seed}) for seed in (0, 1)], workers=0)
+    >>> results = rni.run_all([rni.parse_run(raw | {"seed": seed}) for seed in (0, 1)], workers=0)
     >>> [len(result.losses) for result in results]
     [50, 50]
     """
-    given = [specifications] if isinstance(specifications, Specification) else list(specifications)
+    given = [specifications] if isinstance(specifications, Run) else list(specifications)
     for specification in given:
-        require_specification(specification)
+        require_run(specification)
     place = Store(store)
     with (
         executor_of(workers, scheduler) as executor,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rni.core.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from rni.runs.specification import Specification
+    from rni.runs.run import Run
 
 LAST_COLUMNS = ("key", "failure")
 
@@ -21,7 +21,7 @@ class Row:
     """A run: its swept fields, its measures, and why it, or one of its measures, failed."""
 
     fields: dict[str, Any]
-    specification: "Specification | None"
+    specification: "Run | None"
     values: dict[str, Any]
     failure: str | None
 

@@ -14,10 +14,11 @@ import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
+from told import train_run
 
 from rni.papers import Claim, Measured, Paper, Profile, Results
 from rni.runs import execution, store
-from rni.runs.specification import Specification
+from rni.runs.run import TrainRun
 from rni.training.checkpoint import Checkpoint
 
 FOLDER = os.environ.get("CHAOS_FOLDER", "")
@@ -71,9 +72,9 @@ def run(specification, *, callbacks=(), checkpoint=None):
     return original_run(specification, callbacks=callbacks, checkpoint=checkpoint)
 
 
-def runs(profile: Profile) -> list[Specification]:
+def runs(profile: Profile) -> list[TrainRun]:
     small = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 40}, "training": {"steps": 300}}
-    return [Specification.parse(small | {"seed": seed}) for seed in range(6)]
+    return [train_run(small | {"seed": seed}) for seed in range(6)]
 
 
 def measure(found: Results, profile: Profile) -> Measured:

@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save as pack
+from told import train_run
 from torch import nn
 
-from rni import InputError, Specification
+from rni import InputError, TrainRun, read_run
 from rni.cli.inputs import read_inputs
 from rni.files import foreign, native
 from rni.files.native import NetworkFile
@@ -196,7 +197,7 @@ def configurations() -> tuple[str, ...]:
         {"network": {"neurons": 20, "vectors": {"name": "supports", "kind": "overlap"}, "initial_radius": 0.2}},
     ]
     minimal = '[task]\ndecays = [0.9]\n[network]\nneurons = 20\nactivation = "relu"\n[training]\nsteps = 3\n'
-    whole = [Specification.parse(raw | variant).to_toml() for variant in variants]
+    whole = [train_run(raw | variant).to_toml() for variant in variants]
     return (minimal, *(re.sub(r"\n\s*(?=[\d\]])", " ", text) for text in whole))  # an array in a line
 
 
@@ -225,8 +226,10 @@ def make_configuration(r: random.Random, folder: Path) -> bytes:
 
 
 def read_configuration(path: Path) -> None:
-    specification = Specification.from_toml(path)
+    specification = read_run(path)
     specification.key()
+    if not isinstance(specification, TrainRun):
+        return
     specification.require_memory()
     large = specification.network.neurons * max(
         getattr(specification.training.loss, "duration", 1), len(specification.task.decays)
@@ -250,7 +253,7 @@ def networks() -> tuple[bytes, ...]:
     made = []
     for part in parts:
         raw = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 12, **part}}
-        net = Specification.parse(raw).build()
+        net = train_run(raw).build()
         tensors = native.network_tensors(net) | {"losses": torch.ones(4, dtype=torch.float64)}
         header: dict[str, Any] = {
             "format": native.FORMAT,

@@ -6,8 +6,20 @@ from typing import Any
 
 import pytest
 import torch
+from told import train_run
 
-from rni import BatchLoss, CustomLoss, InputError, Integration, Network, ProxyLoss, Specification, run, train, vectors
+from rni import (
+    BatchLoss,
+    CustomLoss,
+    InputError,
+    Integration,
+    Network,
+    ProxyLoss,
+    TrainRun,
+    run,
+    train,
+    vectors,
+)
 from rni.losses import LOSSES, build_loss
 from rni.runs.execution import Result
 from rni.training.descent import needs_no_autograd
@@ -69,9 +81,9 @@ def network(f: Any = "relu", neurons=20):
     return Network(TASK, *vectors_of_task, torch.zeros(neurons, neurons, dtype=torch.float64), f)
 
 
-def trained(loss, **training) -> tuple[Specification, Result]:
+def trained(loss, **training) -> tuple[TrainRun, Result]:
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 20}}
-    specification = Specification.parse(raw | {"training": {"loss": loss, "steps": 200} | training})
+    specification = train_run(raw | {"training": {"loss": loss, "steps": 200} | training})
     return specification, run(specification)
 
 
@@ -93,7 +105,7 @@ def test_a_loss_from_outside_is_trained_and_saved_under_its_own_name(loss, saved
     assert result.losses[-1] < 0.5 * result.losses[0]
     config = json.loads(json.dumps(specification.to_dict()["training"]["loss"]))
     assert {name: config.get(name) for name in saved} == saved
-    again = Specification.parse(specification.to_dict())
+    again = train_run(specification.to_dict())
     assert again == specification
     assert type(again.training.loss) is type(specification.training.loss)
     assert run(again).losses == result.losses
@@ -101,7 +113,7 @@ def test_a_loss_from_outside_is_trained_and_saved_under_its_own_name(loss, saved
 
 def test_the_loss_of_a_run_has_the_task_of_the_run():
     specification, _ = trained("my_losses:AbsoluteError", steps=1)
-    assert specification.training.loss.task == TASK
+    assert getattr(specification.training.loss, "task") == TASK  # noqa: B009
     assert "task" not in specification.to_dict()["training"]["loss"]
     with pytest.raises(InputError, match=r"training\.loss\.task"):
         trained({"name": "proxy", "task": {"decays": [0.8]}})

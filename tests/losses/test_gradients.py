@@ -1,8 +1,8 @@
 import pytest
 import torch
-from told import mistyped
+from told import mistyped, train_run
 
-from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, Specification, run, train
+from rni import AveragedLoss, BatchLoss, InputError, Integration, Network, run, train
 from rni.activations import Activation, Tanh, make
 from rni.core.registry import part
 from rni.losses import Gradient, ProxyLoss, ReLUProxyLoss
@@ -297,7 +297,7 @@ def test_white_noise_weighs_the_moments_as_its_covariance_does(small, generator)
 @pytest.mark.parametrize(("loss", "f"), [("batch", "relu"), ("averaged", "linear")])
 def test_sequences_of_ten_thousand_steps_are_trained_on(loss, f):
     """No array of more than one sequence squared: two channels of 10 000 steps would be 3.2 GB."""
-    specification = Specification.parse(
+    specification = train_run(
         {
             "task": {"decays": [0.99, 0.9]},
             "network": {"neurons": 10, "activation": f},

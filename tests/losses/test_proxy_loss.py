@@ -4,8 +4,9 @@ import warnings
 
 import pytest
 import torch
+from told import train_run
 
-from rni import InputError, Integration, Network, ProxyLoss, Specification, run
+from rni import InputError, Integration, Network, ProxyLoss, run
 from rni.activations import ReLU, make
 from rni.analysis import linear_map
 from rni.core.rng import lattice
@@ -49,7 +50,7 @@ def test_points_are_drawn_anew_within_the_box_and_cover_it_evenly():
 
 def test_the_two_point_loss_of_a_relu_network_is_the_box_loss_up_to_a_factor():
     """Both terms are homogeneous of degree 2 in z: over [-b, b] they have the mean b^2/6 of their sum at z = +-1."""
-    specification = Specification.parse({"task": {"decays": [0.9]}, "network": {"neurons": 50, "initial_radius": 0.8}})
+    specification = train_run({"task": {"decays": [0.9]}, "network": {"neurons": 50, "initial_radius": 0.8}})
     net, task = specification.build().double(), Integration([0.9])
     exact, box = ReLUProxyLoss(task), ProxyLoss(task, bounds=(3.0,), points=2**14, fixed=True)
     two = exact.gradient(net, exact.draw(dtype=torch.float64))
@@ -70,7 +71,7 @@ def test_the_two_point_loss_of_a_relu_network_is_the_box_loss_up_to_a_factor():
 )
 def test_any_activation_of_a_configuration_learns_to_integrate(activation):
     power = isinstance(activation, dict) and activation["name"] == "rectified_power"
-    specification = Specification.parse(
+    specification = train_run(
         {
             "task": {"decays": [0.8, 0.75]},
             "network": {"neurons": 150, "activation": activation, "initial_radius": 0.5 if power else 0.0},
@@ -99,15 +100,15 @@ def test_samples_may_be_independent_instead_of_even():
     drawn = {}
     for sampling in ("even", "independent"):
         training = {"loss": "proxy", "points": 64, "sampling": sampling}
-        loss = Specification.parse(raw | {"training": training}).loss()
+        loss = train_run(raw | {"training": training}).loss()
         draws = [loss.draw(torch.Generator().manual_seed(k)) for k in range(50)]
         drawn[sampling] = torch.stack([z.square().mean() for z in draws]).std()
-        batch = Specification.parse(raw | {"training": {"sampling": sampling}}).loss()
+        batch = train_run(raw | {"training": {"sampling": sampling}}).loss()
         assert batch.draw(torch.Generator().manual_seed(0)).shape == (32, 3, 1)
     assert drawn["even"] < 0.2 * drawn["independent"]
-    assert Specification.parse(raw).key() == Specification.parse(raw | {"training": {}}).key()
+    assert train_run(raw).key() == train_run(raw | {"training": {}}).key()
     with pytest.raises(InputError, match="sampling: 'independent'; allowed: 'even' for fixed points"):
-        Specification.parse(raw | {"training": {"loss": "proxy", "sampling": "independent", "fixed": True}})
+        train_run(raw | {"training": {"loss": "proxy", "sampling": "independent", "fixed": True}})
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -117,7 +118,7 @@ def test_points_in_pairs_have_the_gradient_of_all_points_from_half_of_the_produc
     task = {"decays": [0.8, 0.77, 0.75][:channels], "scales": [1.0, 2.0, 0.5][:channels]}
     network = {"neurons": 30, "activation": activation, "initial_radius": 0.8, "precision": "float64"}
     training = {"loss": "proxy", "points": 16, "sampling": "folded", "current_weight": 0.3, "bounds": [2.0] * channels}
-    specification = Specification.parse({"task": task, "network": network, "training": training})
+    specification = train_run({"task": task, "network": network, "training": training})
     net, loss = specification.build(), specification.loss()
     z = loss.draw(torch.Generator().manual_seed(0), torch.float64)
     z = z[[0, *range(2, 8), 8, *range(10, 16)]]  # seven pairs, so that their c c' is not that of a whole lattice
@@ -188,8 +189,8 @@ def test_the_lattice_and_itself_half_of_the_cube_away_fill_every_dimension(pairs
 
 def test_folded_points_cost_half():
     raw = {"task": {"decays": [0.8, 0.75]}, "training": {"loss": "proxy", "points": 64, "sampling": "folded"}}
-    even = Specification.parse({"task": raw["task"], "training": {"loss": "proxy", "points": 32}})
-    assert Specification.parse(raw).cost() == even.cost()
+    even = train_run({"task": raw["task"], "training": {"loss": "proxy", "points": 32}})
+    assert train_run(raw).cost() == even.cost()
 
 
 def test_folded_points_are_pairs():
@@ -201,12 +202,12 @@ def test_folded_points_are_pairs():
     assert (caught.value.field, caught.value.value) == ("sampling", "folded")
     raw = {"task": {"decays": [0.8]}, "network": {"activation": "sigmoid"}}
     with pytest.raises(InputError, match=r"^training.loss.points: 7"):
-        Specification.parse(raw | {"training": {"loss": "proxy", "points": 7, "sampling": "folded"}})
+        train_run(raw | {"training": {"loss": "proxy", "points": 7, "sampling": "folded"}})
 
 
 def test_fixed_points_of_a_specification_are_the_same_at_every_step():
     raw = {"task": {"decays": [0.8]}, "network": {"neurons": 20, "activation": "sigmoid"}}
-    loss = Specification.parse(raw | {"training": {"loss": "proxy", "points": 8, "fixed": True}}).loss()
+    loss = train_run(raw | {"training": {"loss": "proxy", "points": 8, "fixed": True}}).loss()
     assert torch.equal(loss.draw(torch.Generator().manual_seed(0)), loss.draw(torch.Generator().manual_seed(1)))
 
 
@@ -214,7 +215,7 @@ def test_a_threshold_that_saturates_at_rest_makes_zero_weights_a_fixed_point():
     def gradient_at_zero(threshold):
         raw = {"task": {"decays": [0.8]}, "training": {"loss": "proxy"}}
         raw["network"] = {"neurons": 50, "activation": {"name": "sigmoid", "threshold": threshold}}
-        specification = Specification.parse(raw)
+        specification = train_run(raw)
         net, loss = specification.build(), specification.loss()
         return float(loss.gradient(net, loss.draw(torch.Generator().manual_seed(0)))[1].recurrent().norm())
 

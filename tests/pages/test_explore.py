@@ -397,10 +397,10 @@ def test_training_keeps_snapshots_that_the_page_shows(tmp_path):
 
 def test_snapshots_of_another_training_are_left_out(tmp_path):
     net, out = tmp_path / "two.safetensors", tmp_path / "page.html"
-    ours, other = (rni.Specification.parse({"seed": seed, "task": {"decays": [0.9]}}) for seed in (0, 1))
+    ours, other = (rni.parse_run({"seed": seed, "task": {"decays": [0.9]}}) for seed in (0, 1))
     designed = rni.design(rni.Integration(0.9), 30).network
     Snapshots(beside(net), 2, 10, other.key()).take(0, 1.0, designed)
-    rni.save(designed, net, ours.model_dump(mode="json"))
+    rni.save(designed, net, ours.to_dict())
     result = command("explore", net, "--out", out)
     assert "of another training" in result.output
     assert data(out.read_text(encoding="utf-8"))["snapshots"] == []

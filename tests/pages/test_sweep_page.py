@@ -1,13 +1,14 @@
 """The page of a sweep: plots that are asked for and those that are not, a table that can be sorted, texts to copy."""
 
 import re
+from typing import cast
 
 import pytest
 from browser import CHROMIUM, Browser
 
 import rni
 from rni.pages.sweep import _is_logarithmic, drawn
-from rni.runs.specification import Specification
+from rni.runs.run import TrainRun, read_run
 from rni.runs.sweep import Sweep
 from rni.runs.table import Row, Table
 
@@ -109,4 +110,4 @@ def test_the_table_is_sorted_and_a_configuration_copied_by_a_click(page, tmp_pat
         browser.wait_for("document.querySelector('.copy').textContent === 'copied'")
         toml = browser.evaluate("document.querySelector('.copy').dataset.text")
     (tmp_path / "row.toml").write_text(toml, encoding="utf-8")
-    assert Specification.from_toml(tmp_path / "row.toml").training.learning_rate == 1000.0
+    assert cast(TrainRun, read_run(tmp_path / "row.toml")).training.learning_rate == 1000.0

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from told import train_run
 
-from rni import Specification, run
+from rni import run
 from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import capacity
 
@@ -16,7 +17,7 @@ def measured():
         patch.setattr(capacity, "DRAWS", {True: 20})
         patch.setattr(capacity, "SMOOTH", {True: (200,)})
         raw = {"task": {"decays": [0.95]}, "network": {"neurons": 60}, "training": {"steps": 100}}
-        trained = run(Specification.parse(raw))
+        trained = run(train_run(raw))
 
         class Same:
             def __getitem__(self, specification):

@@ -1,5 +1,7 @@
 """The verdicts on Dale's law and on transfer can fail."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -20,8 +22,8 @@ class Short(dict):
 
     def __missing__(self, specification):
         steps = 500 if isinstance(specification.training.loss, BatchLoss) else 250
-        training = specification.training.model_copy(update={"steps": steps})
-        self[specification] = run(specification.model_copy(update={"training": training}))
+        training = replace(specification.training, steps=steps)
+        self[specification] = run(replace(specification, training=training))
         return self[specification]
 
 
@@ -132,8 +134,8 @@ def test_the_figure_of_dales_law_is_drawn(dale):
 
 
 def untrained(specification):
-    network = specification.network.model_copy(update={"initial_radius": 1.0})
-    return specification.model_copy(update={"network": network}).build()
+    network = replace(specification.network, initial_radius=1.0)
+    return replace(specification, network=network).build()
 
 
 @pytest.fixture(scope="module", autouse=True)

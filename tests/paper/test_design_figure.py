@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from told import train_run
 
-from rni import Specification, run
+from rni import run
 from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import design
 
@@ -15,7 +16,7 @@ def measured():
         patch.setattr(design, "DURATION", 200)
         patch.setattr(design, "SEVERAL", {"relu": (1, 2), "sigmoid": (1,)})
         raw = {"task": {"decays": [0.995, 0.993]}, "network": {"neurons": 250}, "training": {"steps": 200}}
-        trained = run(Specification.parse(raw))
+        trained = run(train_run(raw))
 
         class Same:
             def __getitem__(self, specification):

@@ -1,6 +1,7 @@
 """The verdicts on linear networks: what they are, and that each can be the other one."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,8 +140,8 @@ def test_networks_trained_on_two_steps_in_the_place_of_all_others_break_the_clai
     for specification, result in runs.items():
         loss = specification.training.loss
         loss = dataclasses.replace(loss, duration=2, correlation=loss.correlation[:2])
-        training = specification.training.model_copy(update={"loss": loss})
-        twin = specification.model_copy(update={"training": training})
+        training = replace(specification.training, loss=loss)
+        twin = replace(specification, training=training)
         short[specification] = Result(specification, run(twin).network, result.losses)
     found = verdicts(linear.measure(short, TINY), "linear")
     broken = {claim for claim, verdict in found.items() if verdict == "not reproduced"} - NOT_REPRODUCED

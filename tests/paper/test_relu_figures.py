@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from told import train_run
 from violations import OneSeed, altered, shuffle, untrain
 
 from rni import run
 from rni.papers import Profile
 from rni.papers.fanthomme2021.figures import fig3, fig4, fig5, relu
 from rni.papers.fanthomme2021.figures.fig4 import specification
-from rni.runs.specification import Specification
 
 TINY = OneSeed("tiny", neurons=250, quick=True)
 PAIR = Profile("pair", neurons=150, quick=True)
@@ -196,9 +196,7 @@ def test_other_measurements_of_trained_networks_turn_the_verdict_round(name, val
 
 
 def test_a_network_is_examined_by_its_leading_modes_and_its_bulk():
-    net = run(
-        Specification.parse({"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 400}})
-    )
+    net = run(train_run({"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 400}}))
     found = relu.examine(net.network)
     assert found["error"] < 0.1
     assert found["bulk"] < 0.2

@@ -4,6 +4,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
+from told import train_run
 
 from rni import InputError
 from rni.papers import Profile
@@ -12,7 +13,7 @@ from rni.papers.fanthomme2021.figures import fig1, fig4
 from rni.papers.figure import PROFILES
 from rni.papers.reproduce import measure, reproduce
 from rni.runs.engine import local
-from rni.runs.specification import Specification
+from rni.runs.run import TrainRun
 
 TINY = Profile("tiny", neurons=60, quick=True)
 
@@ -61,9 +62,9 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
         assert (reports[0] / name).read_bytes() == (reports[1] / name).read_bytes()
 
 
-def diverging(profile: Profile) -> list[Specification]:
+def diverging(profile: Profile) -> list[TrainRun]:
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"learning_rate": 500.0, "steps": 50}}
-    return [Specification.parse(raw)]
+    return [train_run(raw)]
 
 
 def test_a_run_that_diverges_is_a_red_line_and_not_the_end(tmp_path, monkeypatch):

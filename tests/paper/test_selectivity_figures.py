@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from told import train_run
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import run
@@ -12,7 +13,6 @@ from rni.analysis import rectified_selectivity
 from rni.papers.fanthomme2021.figures import fig8, fig10, fig11
 from rni.papers.figure import PROFILES
 from rni.runs.execution import Result
-from rni.runs.specification import Specification
 from rni.tasks.inputs import white_noise
 
 TINY = OneSeed("tiny", neurons=120, quick=True)
@@ -27,7 +27,7 @@ def small(
 ):
     """A small network, with decays short enough for little training."""
     network = {"neurons": neurons, "activation": activation, "vectors": vectors}
-    return run(Specification.parse({"task": {"decays": decays}, "network": network, "training": training}))
+    return run(train_run({"task": {"decays": decays}, "network": network, "training": training}))
 
 
 @pytest.fixture(scope="module", autouse=True)

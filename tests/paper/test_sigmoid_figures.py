@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from told import of
+from told import of, train_run
 from violations import OneSeed, altered, failed, shuffle, untrain
 
-from rni import Integration, Network, ReLUProxyLoss, Specification, design, run
+from rni import Integration, Network, ReLUProxyLoss, design, run
 from rni.losses import LOSSES
 from rni.papers.fanthomme2021.figures import fig6, fig7, fig9, robust, sigmoid, table1
 from rni.papers.fanthomme2021.trainings import by_the_authors, networks
@@ -20,7 +20,7 @@ TINY = OneSeed("tiny", neurons=150, quick=True)
 def small(channels, steps):
     training = {"loss": "proxy", "optimizer": "adam", "learning_rate": 0.003, "schedule": "cosine", "points": 64}
     return run(
-        Specification.parse(
+        train_run(
             {
                 "task": {"decays": (0.8, 0.75)[:channels]},
                 "network": {"neurons": TINY.neurons, "activation": "sigmoid"},

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from test_store import networks
-from told import there
+from told import there, train_run
 
-from rni import InputError, Specification
+from rni import InputError
 from rni.papers import Profile
 from rni.papers.fanthomme2021 import PAPER
 from rni.papers.reproduce import reproduce
@@ -25,8 +25,8 @@ from rni.runs.store import Store
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rni[cluster]'")
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}}
-RUNS = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 1000}}) for seed in range(4)]
-WILD = Specification.parse(RAW | {"training": {"steps": 40, "learning_rate": 50.0}})
+RUNS = [train_run(RAW | {"seed": seed, "training": {"steps": 1000}}) for seed in range(4)]
+WILD = train_run(RAW | {"training": {"steps": 40, "learning_rate": 50.0}})
 
 
 def at_work(root, count):
@@ -114,7 +114,7 @@ def test_a_scheduler_that_dies_in_the_middle_is_one_line_and_not_an_endless_wait
 
     killer = threading.Thread(target=kill_the_scheduler)
     killer.start()
-    long = [Specification.parse(RAW | {"seed": seed, "training": {"steps": 10**8}}) for seed in range(3)]
+    long = [train_run(RAW | {"seed": seed, "training": {"steps": 10**8}}) for seed in range(3)]
     with pytest.raises(ClusterLost), cluster(scheduler) as executor:
         compute_all(long, tmp_path / "runs", executor)
     killer.join()

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 from test_store import networks
-from told import there
+from told import there, train_run
 
-from rni import InputError, Specification
+from rni import InputError
 from rni.runs import engine, progress
 from rni.runs.engine import ClusterLost, Here, LocalExecutor, RunOutcome, Step, WorkerDied, cluster, compute_all, local
 from rni.runs.progress import runs_progress
-from rni.runs.specification import EXPECTED
+from rni.runs.run import EXPECTED_STEPS, TrainRun
 from rni.runs.store import Store, locked
 
 RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {"steps": 40}}
 
 
 def specification(seed=0, **training):
-    return Specification.parse(RAW | {"seed": seed, "training": RAW["training"] | training})
+    return train_run(RAW | {"seed": seed, "training": RAW["training"] | training})
 
 
 SEVERAL = [specification(seed, steps=60 + 20 * seed) for seed in range(5)]
@@ -160,7 +160,7 @@ def test_a_run_that_is_computed_elsewhere_comes_last_and_is_not_computed_twice(t
         begun.append(specification.key())
         engine.store_run(specification, root, report, wait)
 
-    busy = max(SEVERAL, key=Specification.cost)
+    busy = max(SEVERAL, key=TrainRun.cost)
     store = Store(tmp_path)
     holding = locked(store.path(busy.key()).parent.with_suffix(".lock"))
     holding.__enter__()
@@ -184,10 +184,10 @@ def test_runs_that_this_process_cannot_see_are_not_reported_as_stored(tmp_path):
 
 
 def test_the_longest_run_comes_first():
-    by_cost = sorted([*SEVERAL, *LONG, specification(duration=30)], key=Specification.cost, reverse=True)
+    by_cost = sorted([*SEVERAL, *LONG, specification(duration=30)], key=TrainRun.cost, reverse=True)
     assert by_cost[0] in LONG
     assert by_cost[2] == specification(duration=30)
-    assert specification(steps=10**6, stop_loss=1e-9).cost() == specification(steps=EXPECTED).cost()
+    assert specification(steps=10**6, stop_loss=1e-9).cost() == specification(steps=EXPECTED_STEPS).cost()
 
 
 def test_a_run_that_cannot_be_written_is_an_outcome_that_says_so_and_the_others_finish(tmp_path, two_workers):

@@ -10,8 +10,9 @@ import math
 from pathlib import Path
 
 import pytest
+from told import train_run
 
-from rni import InputError, Specification
+from rni import InputError
 from rni.runs import execution
 from rni.runs.measures import sources
 from rni.runs.numerics import NUMERICS, differences, origin
@@ -40,7 +41,7 @@ NAMES = ("loss", "steps", "steps@1", "certificate", "error", "ratio", "errors", 
 
 def bits(name):
     """The hash of all numbers of a run."""
-    result = execution.run(Specification.parse(SMALL | RUNS[name]))
+    result = execution.run(train_run(SMALL | RUNS[name]))
     digest = hashlib.sha256(json.dumps(result.losses).encode())
     for _, tensor in sorted(result.network.state_dict().items()):
         digest.update(tensor.detach().contiguous().numpy().tobytes())
@@ -53,8 +54,8 @@ def machine():
 
 def measured():
     """The measures of a small designed network; `seconds` are those of the machine."""
-    run = execution.run(Specification.parse(SMALL | RUNS["design"]))
-    trained = execution.run(Specification.parse(SMALL | RUNS["batch"]))
+    run = execution.run(train_run(SMALL | RUNS["design"]))
+    trained = execution.run(train_run(SMALL | RUNS["batch"]))
     values = {}
     for which, result in (("designed", run), ("trained", trained)):
         for name, source in sources(NAMES).items():
@@ -110,11 +111,11 @@ def test_a_change_of_a_measure_comes_with_a_new_version_of_the_measures():
 
 
 def test_the_versions_of_libraries_are_no_part_of_the_key(monkeypatch):
-    key = Specification.parse(SMALL).key()
+    key = train_run(SMALL).key()
     monkeypatch.setattr("torch.__version__", "9.9")
-    assert Specification.parse(SMALL).key() == key
+    assert train_run(SMALL).key() == key
     monkeypatch.setattr("rni.runs.specification.NUMERICS", NUMERICS + 1)
-    assert Specification.parse(SMALL).key() != key
+    assert train_run(SMALL).key() != key
 
 
 def test_differences_are_counted():

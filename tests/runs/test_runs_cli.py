@@ -3,9 +3,10 @@ import subprocess
 import sys
 
 import pytest
+from told import train_run
 from typer.testing import CliRunner
 
-from rni import InputError, Specification
+from rni import InputError, read_run
 from rni.cli.runs import app
 from rni.runs import store as module
 from rni.runs.store import Store
@@ -17,7 +18,7 @@ RAW = {"task": {"decays": [0.9]}, "network": {"neurons": 20}, "training": {"step
 def store(tmp_path):
     store = Store(tmp_path)
     for seed in range(3):
-        store.compute(Specification.parse(RAW | {"seed": seed}))
+        store.compute(train_run(RAW | {"seed": seed}))
     return store
 
 
@@ -38,7 +39,7 @@ def test_list_names_every_run(store):
 def test_what_show_prints_is_the_configuration_of_the_same_run(store, tmp_path):
     key = store.entries()[0].key
     (tmp_path / "run.toml").write_text(rni_runs("show", key[:8], "--store", store.root), encoding="utf-8")
-    assert Specification.from_toml(tmp_path / "run.toml").key() == key
+    assert read_run(tmp_path / "run.toml").key() == key
 
 
 def test_remove_takes_the_named_runs_and_all_takes_the_rest(store):
@@ -73,7 +74,7 @@ def test_listing_and_showing_do_without_torch(store):
 
 
 def test_runs_with_the_same_line_are_followed_by_the_fields_that_differ(store):
-    store.compute(Specification.parse(RAW | {"training": {"steps": 3, "batch": 7}}))
+    store.compute(train_run(RAW | {"training": {"steps": 3, "batch": 7}}))
     lines = [line for line in rni_runs("list", "--store", store.root).splitlines() if "seed 0" in line]
     assert sum("training.loss.batch 7" in line for line in lines) == 1
     assert sum("training.loss.batch" in line for line in lines) == 2

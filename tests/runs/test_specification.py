@@ -4,12 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from told import of
+from told import of, train_run
 
-from rni import InputError, Integration, Specification, run
+from rni import InputError, Integration, read_run, run
 from rni.analysis import relative_error
 from rni.losses import BatchLoss, ProxyLoss
-from rni.runs.specification import Training, fields, override
+from rni.runs.run import NetworkConfig, TrainingConfig, TrainRun, fields, override
 from rni.training.descent import make_plan
 from rni.weights import Dale
 
@@ -17,7 +17,7 @@ MINIMAL = {"task": {"decays": [0.9]}}
 
 
 def test_every_field_but_the_decays_has_a_default():
-    specification = Specification.parse(MINIMAL)
+    specification = train_run(MINIMAL)
     assert specification.network.neurons == 1000
     assert specification.task.scales == (1.0,)
     assert specification.training.loss == BatchLoss(Integration(0.9), duration=3, batch=32)
@@ -25,7 +25,7 @@ def test_every_field_but_the_decays_has_a_default():
 
 def test_learning_rate_and_schedule_that_are_left_open_are_the_optimizers_own():
     def chosen(**training):
-        part = (specification := Specification.parse(MINIMAL | {"training": training})).training
+        part = (specification := train_run(MINIMAL | {"training": training})).training
         options = {"learning_rate": part.learning_rate, "schedule": part.schedule, "optimizer": part.optimizer}
         plan = make_plan(specification.build(), part.loss, **options)
         return plan.learning_rate, plan.schedule
@@ -51,18 +51,15 @@ def test_learning_rate_and_schedule_that_are_left_open_are_the_optimizers_own():
 )
 def test_a_field_that_would_have_no_effect_is_refused(part, line):
     with pytest.raises(InputError) as caught:
-        Specification.parse(MINIMAL | part)
+        train_run(MINIMAL | part)
     assert str(caught.value).startswith(line)
 
 
 def test_fields_of_the_loss_may_stand_beside_its_name():
-    flat = Specification.parse(MINIMAL | {"training": {"loss": "proxy", "points": 32}})
-    table = Specification.parse(MINIMAL | {"training": {"loss": {"name": "proxy", "points": 32}}})
-    assert (
-        flat
-        == table
-        == Specification(task=Integration(0.9), training=Training(loss=ProxyLoss(Integration(0.9), points=32)))
-    )
+    task = Integration(0.9)
+    flat = train_run(MINIMAL | {"training": {"loss": "proxy", "points": 32}})
+    table = train_run(MINIMAL | {"training": {"loss": {"name": "proxy", "points": 32}}})
+    assert flat == table == TrainRun(task, NetworkConfig(), TrainingConfig(ProxyLoss(task, points=32)))
 
 
 def test_toml_out_is_the_same_specification_in(tmp_path):
@@ -78,9 +75,9 @@ def test_toml_out_is_the_same_specification_in(tmp_path):
         },
         "training": {"optimizer": "adam", "schedule": "cosine", "correlation": [1, 0.5, 0.25], "train": "all"},
     }
-    specification = Specification.parse(raw)
+    specification = train_run(raw)
     (tmp_path / "run.toml").write_text(specification.to_toml(), encoding="utf-8")
-    again = Specification.from_toml(tmp_path / "run.toml")
+    again = of(TrainRun, read_run(tmp_path / "run.toml"))
     assert again == specification
     assert again.key() == specification.key()
     net = again.build()
@@ -90,8 +87,8 @@ def test_toml_out_is_the_same_specification_in(tmp_path):
 
 def test_a_short_and_a_long_way_of_saying_the_same_have_one_hash():
     long = {"seed": 0, "task": {"decays": [0.9], "scales": [1]}, "network": {"activation": {"name": "relu"}}}
-    assert Specification.parse(long).key() == Specification.parse(MINIMAL).key()
-    assert Specification.parse(MINIMAL | {"seed": 1}).key() != Specification.parse(MINIMAL).key()
+    assert train_run(long).key() == train_run(MINIMAL).key()
+    assert train_run(MINIMAL | {"seed": 1}).key() != train_run(MINIMAL).key()
 
 
 def test_flags_replace_fields_by_their_last_name():
@@ -129,7 +126,7 @@ def test_flags_replace_fields_by_their_last_name():
 )
 def test_a_wrong_value_is_answered_with_field_value_and_what_is_allowed(raw, line):
     with pytest.raises(InputError) as caught:
-        Specification.parse(raw)
+        train_run(raw)
     assert str(caught.value).startswith(line)
 
 
@@ -179,8 +176,8 @@ def test_no_malformed_specification_ends_in_a_traceback(raw):
     specification = parsed(raw)
     if specification is None:
         return
-    assert Specification.parse(tomllib.loads(specification.to_toml())) == specification
-    small = specification.to_dict() | {"network": specification.network.model_dump(exclude_none=True) | {"neurons": 20}}
+    assert train_run(tomllib.loads(specification.to_toml())) == specification
+    small = specification.to_dict() | {"network": specification.to_dict()["network"] | {"neurons": 20}}
     if (smaller := parsed(small)) is not None:
         smaller.build()
         smaller.loss()
@@ -194,7 +191,7 @@ def test_many_of_these_specifications_are_valid():
 
 def parsed(raw):
     try:
-        return Specification.parse(raw)
+        return train_run(raw)
     except InputError as error:
         message = str(error)
     assert all("; allowed: " in line for line in message.splitlines())
@@ -203,8 +200,7 @@ def parsed(raw):
 
 def test_drawing_for_one_purpose_leaves_the_others_as_they_are():
     plain, dale = (
-        Specification.parse(MINIMAL | {"network": {"neurons": 30, "weights": weights}}).build()
-        for weights in ("dense", "dale")
+        train_run(MINIMAL | {"network": {"neurons": 30, "weights": weights}}).build() for weights in ("dense", "dale")
     )
     assert torch.equal(plain.encoders, dale.encoders)
 
@@ -212,7 +208,7 @@ def test_drawing_for_one_purpose_leaves_the_others_as_they_are():
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("loss", ["batch", "averaged", "proxy"])
 def test_decoders_can_be_trained_alone(optimizer, loss):
-    specification = Specification.parse(
+    specification = train_run(
         MINIMAL
         | {
             "network": {"neurons": 20, "activation": "linear", "initial_radius": 0.9, "weights": "dale"},
@@ -235,12 +231,12 @@ def test_decoders_can_be_trained_alone(optimizer, loss):
 
 def test_adam_may_train_the_decoders_of_lowrank_weights():
     raw = MINIMAL | {"network": {"weights": "lowrank"}, "training": {"optimizer": "adam", "train": "decoders"}}
-    assert Specification.parse(raw).training.optimizer == "adam"
+    assert train_run(raw).training.optimizer == "adam"
 
 
 def test_parts_to_train_have_known_names():
     with pytest.raises(InputError, match=r"training\.train: 'recurent'; allowed: .*decoders"):
-        Specification.parse(MINIMAL | {"training": {"train": "recurent"}})
+        train_run(MINIMAL | {"training": {"train": "recurent"}})
 
 
 @pytest.mark.parametrize(
@@ -260,7 +256,7 @@ def test_what_is_no_configuration_is_refused_in_one_line(tmp_path, content, line
     path = tmp_path / "run.toml"
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        Specification.from_toml(path)
+        read_run(path)
     assert str(caught.value).startswith(f"{path}: {line}")
     assert str(caught.value).isprintable()
 
@@ -280,7 +276,7 @@ HOSTILE = "\x1b[31m\nseed: 5; allowed: anything " + "x" * 10**6
 )
 def test_no_name_or_value_can_forge_a_message(raw):
     with pytest.raises(InputError) as caught:
-        Specification.parse(raw)
+        train_run(raw)
     lines = str(caught.value).split("\n")
     assert len(lines) <= 21
     assert all(line.isprintable() and len(line) < 1500 for line in lines)
@@ -292,13 +288,13 @@ def test_deeply_nested_fields_are_named_without_their_depth():
     for _ in range(3000):
         deep = {"a": deep}
     with pytest.raises(InputError, match=r"^network\.a: no such field; allowed: neurons"):
-        Specification.parse({"task": {"decays": [0.9]}, "network": deep})
+        train_run({"task": {"decays": [0.9]}, "network": deep})
     with pytest.raises(InputError, match=r"^task\.decays: {'a': .*; allowed: .*a list of numbers"):
-        Specification.parse({"task": {"decays": deep}})
+        train_run({"task": {"decays": deep}})
 
 
 def test_a_run_without_sequences_has_a_label_without_their_duration():
-    proxy = Specification.parse({"task": {"decays": [0.8]}, "training": {"loss": "proxy"}})
+    proxy = train_run({"task": {"decays": [0.8]}, "training": {"loss": "proxy"}})
     assert proxy.label() == "relu n=1000, decays 0.8, proxy sgd 5000 steps, seed 0"
 
 
@@ -307,7 +303,7 @@ def test_descent_that_starts_within_the_space_of_the_vectors_stays_there_and_fin
     network = {"neurons": 30, "activation": "linear", "weights": weights, "initial_radius": 0.1, "precision": "float64"}
     training = {"loss": "averaged", "duration": 3, "learning_rate": 0.05, "steps": 1000}
     raw = {"task": {"decays": [0.8]}, "network": network | {"initial_space": "vectors"}, "training": training}
-    specification = Specification.parse(raw)
+    specification = train_run(raw)
     before, after = specification.build(), run(specification).network
     vectors = torch.linalg.qr(torch.cat([before.encoders, before.decoders], 1)).Q
     for net in (before, after):
@@ -324,4 +320,4 @@ def test_descent_that_starts_within_the_space_of_the_vectors_stays_there_and_fin
         ),
     ):
         with pytest.raises(InputError, match=message):
-            Specification.parse(raw | {"network": raw["network"] | changes})
+            train_run(raw | {"network": raw["network"] | changes})

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from told import there
+from told import there, train_run
 
-from rni import Diverged, InputError, Specification
+from rni import Diverged, InputError
 from rni.core.atomic import process_tag
 from rni.runs import store as module
 from rni.runs.store import Busy, Store, locked
@@ -25,7 +25,7 @@ RAW = {"task": {"decays": [0.9, 0.8]}, "network": {"neurons": 60}, "training": {
 
 
 def specification(seed=0, **training):
-    return Specification.parse(RAW | {"seed": seed, "training": RAW["training"] | training})
+    return train_run(RAW | {"seed": seed, "training": RAW["training"] | training})
 
 
 def networks(root):
@@ -470,4 +470,4 @@ def modified(store, seed, steps):
 
 def test_a_run_on_a_loss_without_sequences_has_a_label():
     raw = {"task": {"decays": [0.9]}, "training": {"loss": "proxy"}}
-    assert Specification.parse(raw).label() == "relu n=1000, decays 0.9, proxy sgd 5000 steps, seed 0"
+    assert train_run(raw).label() == "relu n=1000, decays 0.9, proxy sgd 5000 steps, seed 0"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from told import of, there
+from told import of, there, train_run
 
 import rni
-from rni import InputError, Specification
+from rni import InputError
 from rni.activations import Sigmoid
 from rni.cli import app
 from rni.runs import engine, numerics
@@ -163,7 +163,7 @@ def test_the_table_has_a_row_for_each_run_and_diverged_ones_say_why(sweep, tmp_p
     assert list(rows[0]) == ["training.learning_rate", "seed", "loss", "steps", "key", "failure"]
     assert [row["seed"] for row in rows] == ["0", "1", "0", "1"]
     for row, seed in zip(rows[:2], (0, 1), strict=True):
-        run = rni.run(Specification.parse(BASE | {"seed": seed, "training": {"steps": 5, "learning_rate": 0.01}}))
+        run = rni.run(train_run(BASE | {"seed": seed, "training": {"steps": 5, "learning_rate": 0.01}}))
         assert float(row["loss"]) == run.losses[-1]
         assert (row["steps"], row["key"], row["failure"]) == ("5", run.specification.key(), "")
     assert all(row["failure"] and row["loss"] == "" for row in rows[2:])
@@ -240,7 +240,7 @@ def test_designs_are_swept_like_trainings(sweep, tmp_path):
     assert table["certificate"][1] == max(rni.certify(again).relative)
     assert table["steps"] == [0, 0]
     assert all("designed" in entry.label for entry in Store(tmp_path / "runs").entries())
-    trained = Specification.parse(table.rows[1].specification.to_dict() | {"kind": "train"})
+    trained = train_run(table.rows[1].specification.to_dict() | {"kind": "train"})
     assert trained.key() != table.rows[1].key
 
 
@@ -272,11 +272,11 @@ def test_a_table_in_the_file_says_the_same_as_arguments_and_these_go_first(tmp_p
 
 
 def test_runs_come_back_in_order_and_failed_ones_are_named_when_all_others_are_stored(tmp_path):
-    good = [Specification.parse(BASE | {"seed": seed}) for seed in (2, 1)]
-    wild = Specification.parse(BASE | {"training": {"steps": 5, "learning_rate": 1000.0}})
+    good = [train_run(BASE | {"seed": seed}) for seed in (2, 1)]
+    wild = train_run(BASE | {"training": {"steps": 5, "learning_rate": 1000.0}})
     options = {"store": tmp_path, "workers": 0}
     assert [result.specification for result in rni.run_all(good, **options)] == good
-    another = Specification.parse(BASE | {"seed": 7})
+    another = train_run(BASE | {"seed": 7})
     with pytest.raises(InputError) as caught:
         rni.run_all([wild, another], **options)
     assert [wild.label() in reason for reason in there(caught.value.value)] == [True]
@@ -303,14 +303,14 @@ class Counting(Executor):
 def test_only_so_many_runs_are_submitted_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "WINDOW", 3)
     executor = Counting(8)
-    runs = [Specification.parse(BASE | {"seed": seed, "training": {"steps": 1}}) for seed in range(8)]
+    runs = [train_run(BASE | {"seed": seed, "training": {"steps": 1}}) for seed in range(8)]
     outcomes = compute_all(runs, tmp_path, executor, work=Measuring(["steps"]))
     assert [outcome.value["steps"] for outcome in outcomes.values()] == [1] * 8
     assert executor.most == 3
 
 
 def test_a_run_on_the_proxy_has_a_label():
-    proxy = Specification.parse(BASE | {"training": {"loss": "proxy", "steps": 7}})
+    proxy = train_run(BASE | {"training": {"loss": "proxy", "steps": 7}})
     assert proxy.label() == "relu n=12, decays 0.9, proxy sgd 7 steps, seed 0"
 
 

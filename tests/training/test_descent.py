@@ -1,6 +1,6 @@
 import pytest
 import torch
-from told import of, train_step_by_step
+from told import of, train_run, train_step_by_step
 
 from rni import (
     AveragedLoss,
@@ -10,7 +10,6 @@ from rni import (
     Integration,
     Network,
     ProxyLoss,
-    Specification,
     run,
     train,
     vectors,
@@ -142,12 +141,12 @@ def test_runs_tell_the_step_whose_network_they_kept(tmp_path):
     training = {"batch": 4, "steps": 60, "learning_rate": 0.03, "keep": "best"}
     seen = {}
     watch = [lambda step, value, net: seen.setdefault(step, net.recurrent.matrix().clone())]
-    result = run(Specification.parse(raw | {"training": training}), callbacks=watch)
+    result = run(train_run(raw | {"training": training}), callbacks=watch)
     assert 0 < result.step < 60
     assert torch.equal(result.network.recurrent.matrix(), seen[result.step])
-    assert run(Specification.parse(raw | {"training": training | {"keep": None}})).step == 60
+    assert run(train_run(raw | {"training": training | {"keep": None}})).step == 60
     proxy = {"loss": "proxy", "steps": 50, "keep": "best"}
-    exact = [Specification.parse(raw | {"training": each}) for each in (proxy, proxy | {"keep": None})]
+    exact = [train_run(raw | {"training": each}) for each in (proxy, proxy | {"keep": None})]
     assert [run(each).step for each in exact] == [50, 50]
 
 

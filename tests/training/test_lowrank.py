@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from told import train_run
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rni import run
 from rni.analysis import current_ratio, relative_error, svd
+from rni.core.rng import stream
 from rni.files import native
-from rni.runs.specification import Specification
 from rni.tasks.inputs import bursts
 from rni.training import Checkpoint, train
 
@@ -22,7 +23,7 @@ def specification(activation, channels, weights, neurons=300, **training):
         "network": {"neurons": neurons, "activation": activation, "weights": weights},
         "training": {"batch": 16} | training,
     }
-    return Specification.parse(raw)
+    return train_run(raw)
 
 
 def pair(activation, channels, **options):
@@ -96,7 +97,7 @@ def test_noisy_training_of_all_vectors_goes_on_from_a_checkpoint_to_the_same_bit
 
     training = spec.training
     options = {"learning_rate": training.learning_rate, "schedule": training.schedule, "steps": 40, "train": "all"}
-    options |= {"generator": spec.stream("training"), "checkpoint": Checkpoint(path, spec.key(), seconds=0)}
+    options |= {"generator": stream(spec.seed, "training"), "checkpoint": Checkpoint(path, spec.key(), seconds=0)}
     with pytest.raises(RuntimeError):
         train(spec.build(), spec.loss(), callbacks=[stop], **options)
     again = run(spec, checkpoint=path)
@@ -122,7 +123,7 @@ def test_trained_vectors_follow_dense_descent_too():
 def test_what_is_dropped_is_below_the_noise_where_there_is_noise(training, activation, tolerance):
     network = {"activation": activation, "weights": "lowrank", "neurons": 10}
     raw = {"task": {"decays": [0.9]}, "network": network, "training": training}
-    spec = Specification.parse(raw)
+    spec = train_run(raw)
     assert spec.build().recurrent.tolerance == tolerance
     raw["network"] = network | {"weights": {"name": "lowrank", "tolerance": 1e-5}}
-    assert Specification.parse(raw).build().recurrent.tolerance == 1e-5
+    assert train_run(raw).build().recurrent.tolerance == 1e-5

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from told import of, train_step_by_step
+from told import of, train_run, train_step_by_step
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import rni
-from rni import AveragedLoss, Diverged, InputError, Integration, Network, Specification, train, vectors
+from rni import AveragedLoss, Diverged, InputError, Integration, Network, train, vectors
 from rni.theory import null_basis, to_weights
 from rni.training import Checkpoint
 from rni.training.descent import make_plan
@@ -116,7 +116,7 @@ def raw(**changes):
     training = {"loss": "averaged", "learning_rate": 0.01, "steps": 60, "correlation": [1.0, 0.5, 0.2]}
     for key, value in changes.items():
         (training if key in ("optimizer", "train", "loss", "schedule", "stop_loss") else network)[key] = value
-    return Specification.parse({"task": {"decays": [0.9, 0.8]}, "network": network, "training": training})
+    return train_run({"task": {"decays": [0.9, 0.8]}, "network": network, "training": training})
 
 
 @pytest.mark.parametrize("options", [{}, {"schedule": "cosine"}, {"stop_loss": 0.5}])

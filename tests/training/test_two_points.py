@@ -4,9 +4,9 @@ import copy
 
 import pytest
 import torch
-from told import train_step_by_step
+from told import train_run, train_step_by_step
 
-from rni import Diverged, InputError, Specification, run
+from rni import Diverged, InputError, run
 from rni.training import Checkpoint, train, two_points
 from rni.training.descent import descend, make_plan
 from rni.training.paths import choose_method
@@ -19,7 +19,7 @@ def specification(scale=1.0, weights="lowrank", **training):
         "network": {"neurons": 60, "weights": weights, "precision": "float64"},
         "training": {"loss": "proxy", "steps": 400} | training,
     }
-    return Specification.parse(raw)
+    return train_run(raw)
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0])
@@ -58,8 +58,8 @@ def test_neurons_change_sides_on_the_way_and_the_span_grows_by_them():
 
 @pytest.mark.parametrize(("precision", "digits"), [("float32", 1e-3), ("float64", 1e-6)])
 def test_neurons_that_are_not_driven_or_not_read_have_slope_one_half_where_they_have_no_current(precision, digits):
-    raw = specification(0.5).model_dump(mode="json")
-    spec = Specification.parse(raw | {"network": raw["network"] | {"precision": precision}})
+    raw = specification(0.5).to_dict()
+    spec = train_run(raw | {"network": raw["network"] | {"precision": precision}})
     nets, losses = [spec.build(), spec.build()], []
     for net, method in zip(nets, (train_step_by_step, train), strict=True):
         net.encoders.data[:10], net.decoders.data[5:15] = 0, 0
@@ -86,8 +86,8 @@ OTHERS = [{"weights": "dense", "initial_radius": 0.1}, {"weights": "dale"}, {"ac
 
 @pytest.mark.parametrize("changes", OTHERS)
 def test_other_networks_are_trained_step_by_step(changes):
-    raw = specification().model_dump(mode="json")
-    spec = Specification.parse(raw | {"network": raw["network"] | changes})
+    raw = specification().to_dict()
+    spec = train_run(raw | {"network": raw["network"] | changes})
     net = spec.build()
     assert choose_method(net, make_plan(net, spec.loss())) is descend
 
@@ -105,8 +105,8 @@ def test_callbacks_see_the_network_of_each_step():
 @pytest.mark.parametrize("weights", ["lowrank", "dense"])
 @pytest.mark.parametrize("rate", [10.0, 1e10, 1e100])
 def test_a_rate_far_too_high_is_told_as_that(weights, rate, recwarn):
-    raw = specification(2.0, weights=weights).model_dump(mode="json")
-    spec = Specification.parse(raw | {"network": raw["network"] | {"precision": "float32"}})
+    raw = specification(2.0, weights=weights).to_dict()
+    spec = train_run(raw | {"network": raw["network"] | {"precision": "float32"}})
     with pytest.raises(Diverged):
         train(spec.build(), spec.loss(), learning_rate=rate, steps=50)
     assert not recwarn.list
@@ -132,7 +132,7 @@ def test_a_training_goes_on_from_its_checkpoint_to_the_same_bits_also_in_a_netwo
         train(spec.build(), spec.loss(), callbacks=[interrupt], **options)
     assert max(alone) > 0
     assert (sorted(alone) != alone) == (singles == 3), "the span was made anew"
-    net = Specification.parse(spec.model_dump(mode="json") | {"seed": 5}).build()
+    net = train_run(spec.to_dict() | {"seed": 5}).build()
     assert train(net, spec.loss(), steps=400, **options) == losses
     assert torch.equal(net.recurrent.matrix(), whole.recurrent.matrix())
     assert torch.equal(net.encoders, whole.encoders)
@@ -169,8 +169,8 @@ def test_what_is_frozen_or_refused_stays_as_it_is():
 
 def test_a_copy_made_on_the_way_is_a_network_like_any_other():
     spec, copies = specification(2.0, steps=40), []
-    raw = spec.model_dump(mode="json")
-    spec = Specification.parse(raw | {"network": raw["network"] | {"precision": "float32"}})
+    raw = spec.to_dict()
+    spec = train_run(raw | {"network": raw["network"] | {"precision": "float32"}})
     run(spec, callbacks=[lambda step, loss, net: copies.append((loss, copy.deepcopy(net)))])
     loss, net = copies[30]
     assert type(net.recurrent) is LowRank
@@ -182,8 +182,8 @@ def test_without_currents_slopes_are_one_half_whatever_w_is():
     """W e = 0 as W reads only neurons that are not driven; in another basis it is so but for rounding."""
     left, right = torch.randn(2, 300, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 20
     right[:150], found = 0, []
-    raw = specification().model_dump(mode="json")
-    spec = Specification.parse(raw | {"network": raw["network"] | {"neurons": 300}})
+    raw = specification().to_dict()
+    spec = train_run(raw | {"network": raw["network"] | {"neurons": 300}})
     for method in (train_step_by_step, train):
         net = spec.build()
         net.encoders.data[150:] = 0

@@ -5,10 +5,10 @@ exact ReLU proxy loss of the appendix (Figs 16 to 18). All figures make their ru
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from rni.papers import Profile
-from rni.runs.specification import Specification, override
+from rni.runs.run import TrainRun, override, parse_run
 
 DECAYS: dict[Any, dict[int, tuple[float, ...]]] = {
     ("relu", "batch"): {1: (0.995,), 2: (0.995, 0.993), 3: (0.995, 0.995, 0.992), 4: (0.995, 0.995, 0.992, 0.992)},
@@ -17,7 +17,7 @@ DECAYS: dict[Any, dict[int, tuple[float, ...]]] = {
 }
 
 
-Run = Specification
+Run = TrainRun
 
 
 def training_run(
@@ -41,12 +41,12 @@ def training_run(
         Fields of the training.
     """
     task = {"decays": decays} if scales is None else {"decays": decays, "scales": scales}
-    return Specification.parse({"seed": seed, "task": task, "network": network, "training": training})
+    return cast(Run, parse_run({"seed": seed, "task": task, "network": network, "training": training}))
 
 
 def changed(run: Run, fields: dict[str, Any]) -> Run:
     """Return a run with some fields changed. The names of nested fields have dots."""
-    return Specification.parse(override(run.to_dict(), fields))
+    return cast(Run, parse_run(override(run.to_dict(), fields)))
 
 
 def networks(

@@ -83,7 +83,7 @@ def measure(results: Results, profile: Profile) -> Measured:
         several = [results[specification] for specification in specifications(profile, variant)]
         nets = [result.network for result in several]
         matrices = [net.recurrent.matrix().numpy() for net in nets]
-        silent = several[0].specification.loss().zero_output_loss()
+        silent = specifications(profile, variant)[0].loss().zero_output_loss()
         values = {
             "outside": np.array([outside_blocks(w) for w in matrices]),
             "vectors": np.stack([examine(net)["vectors"] for net in nets]),

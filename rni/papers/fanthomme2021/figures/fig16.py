@@ -13,6 +13,7 @@ from rni.papers import Claim, Measured, Profile, Results
 from rni.papers.fanthomme2021.trainings import Run, proxy_descents, proxy_scales
 from rni.plots.style import CHANNELS, TARGET, legend, panels
 from rni.runs.execution import Result
+from rni.runs.run import TrainRun
 from rni.theory.proxy import ProxyHessian, proxy_hessian
 from rni.training.descent import descend, make_plan
 from rni.weights import LowRank
@@ -61,7 +62,9 @@ def effective_eigenvalue(result: Result) -> float:
     losses = np.array(result.losses)
     start = int(np.argmax(losses <= 100 * losses[-1]))
     shrinking = (losses[-1] / losses[start]) ** (0.5 / (len(losses) - 1 - start))
-    rate = result.specification.training.learning_rate
+    run = result.specification
+    assert isinstance(run, TrainRun)
+    rate = run.training.learning_rate
     assert rate is not None
     return float((1 - shrinking) / rate)
 

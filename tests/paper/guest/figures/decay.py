@@ -2,16 +2,17 @@
 
 import torch
 from matplotlib.figure import Figure as Drawing
+from told import train_run
 
 from rni.papers import Claim, Measured, Profile, Results
-from rni.runs.specification import Specification
+from rni.runs.run import TrainRun
 
 CAPTION = "The output $y_t$ of a trained network after one pulse."
 
 
-def runs(profile: Profile) -> list[Specification]:
+def runs(profile: Profile) -> list[TrainRun]:
     return [
-        Specification.parse(
+        train_run(
             {"task": {"decays": [0.9]}, "network": {"neurons": 30, "activation": "linear"}, "training": {"steps": 300}}
         )
     ]
