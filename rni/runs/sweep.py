@@ -12,7 +12,6 @@ Fields vary on a grid. The exceptions are zipped fields and drawn fields, which 
 import json
 import math
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -24,7 +23,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rni.activations import HOMOGENEOUS
 from rni.core.errors import InputError, describe_value
 from rni.core.registry import part
-from rni.core.toml import read_toml
+from rni.core.toml import parse_toml, read_toml
 from rni.runs.run import Run, full_name, override, parse_run, references
 
 ITEM = re.compile(r"""(?:[^,\[\]{}"']|\[(?:[^\[\]]|\[[^\]]*\])*\]|\{[^}]*\}|"[^"]*"|'[^']*')+""")
@@ -269,7 +268,7 @@ def parse_values(name: str, given: Any) -> Values:
 def _value(text: str) -> Any:
     """Read a value of a flag: TOML, or a number such as .5, or else text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except (ValueError, KeyError, RecursionError):  # not TOML, or nested too deeply
         pass
     try:

