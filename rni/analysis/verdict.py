@@ -14,23 +14,13 @@ Kind = Literal["integrates", "remembers", "decides", "oscillates", "forgets", "n
 
 TOLERANCE = 0.1  # largest relative error of a network that integrates
 GOOD = 0.02  # relative error of a well trained network
-<<<<<<< ours
 ROUNDING = 1e-6  # a smaller part is shown as a number, because a percentage would need an exponent
 OLD = 0.1  # if a smaller part of what signals hold of the inputs is older than two steps, the inputs are forgotten
 MOST = 0.5  # part of what is remembered that must be in the integrals, if their decays are fitted
 # The same, if the readout is fitted too. From the many time constants of a random linear network, a fitted readout
 # makes an exact integral, which holds less than this of what the currents remember. Trained networks hold more.
-MOST_OF_CURRENTS = 0.8
-GROWTH = 1e3  # a network of which the currents grow more within a sequence runs away
-=======
-ROUNDING = 1e-6  # below it, a percentage needs an exponent, and the number is shown itself
-OLD = 0.1  # part of what is held that must be older than two steps: less, and the inputs are forgotten
-MOST = 0.5  # part of what is remembered that must be in the integrals, where their decays are fitted
-# The same, where the readout is fitted too. From the many time constants of a random linear network, a fitted readout
-# makes an exact integral, which holds less than this of what the currents remember; trained networks hold more.
 MOST_OF_CURRENTS = 0.85
-GROWTH = 1e3  # from the beginning to the end of a sequence: more, and the network runs away
->>>>>>> theirs
+GROWTH = 1e3  # a network of which the currents grow more within a sequence runs away
 
 
 @dataclass(frozen=True)
