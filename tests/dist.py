@@ -36,7 +36,6 @@ OF_EXTRAS = {  # a command that works with the extra, and what it says, or makes
         "python -m rni reproduce fig1 --scheduler tcp://127.0.0.1:1 --store runs --out report || true",
         "not reached",
     ),
-    "tables": (
         "python -m rni sweep net.toml --over seed=0..1 --measure ratio --workers 1 --out sweep",
         "sweep/table.parquet",
     ),

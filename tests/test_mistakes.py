@@ -47,11 +47,11 @@ rni train run.toml -n 50
 rni train run.toml --neurons
     --neurons
 rni train run.toml --neurons ten
-    network.neurons
+    neurons
 rni train run.toml --neurons 1
-    network.neurons
+    neurons
 rni train run.toml --neurons 50.5
-    network.neurons
+    neurons
 rni train run.toml --activation rleu
     network.activation; did you mean relu?
 rni train run.toml --activation "{name='sigmoid', slop=5}"
@@ -127,9 +127,9 @@ rni train run.toml --quiet
 rni train run.toml --neurons --steps 5
     --neurons
 rni train run.toml --neurons=
-    network.neurons
+    neurons
 rni train run.toml --neurons 10000000
-    network.neurons
+    neurons
 rni train run.toml --out=
     .
 rni train run.toml --decays "0.9;0.8"
@@ -153,7 +153,7 @@ rni train run.toml --threads 0
 rni train run.toml --snapshots -1 --out n.safetensors
     --snapshots
 rni train run.toml --vectors orthonormal --neurons 2 --decays 0.9 0.8 0.7
-    network.neurons
+    neurons
 rni train net.safetensors
     net.safetensors
 rni train rnn.pt
@@ -170,7 +170,7 @@ rni design 0.9 0.8
 rni design --decays 0.9,x
     --decays
 rni design --decays 1.2
-    --decays.0
+    --decays
 rni design --decays 0 --out d.safetensors
     decays
 rni design --decays 0.9 --neurons 0
@@ -194,7 +194,7 @@ rni design --decays 0.9 0.8 --neurons 3 --out d.safetensors
 rni design --decays 0.9 0.8 --scales 0 1 --out d.safetensors
     scales
 rni design --decays 0,9
-    --decays.1
+    --decays
 rni design --decays 0.9 --leak 2
     --leak
 rni design --polish rnn.pt --out d.safetensors
@@ -261,7 +261,7 @@ rni analyze net.safetensors --inputs notes.txt
 rni analyze net.safetensors --decays 0.9
     decays
 rni analyze net.safetensors --decays 0.9 1.5
-    --decays.1
+    --decays
 rni analyze net.safetensors --scales 2
     --scales
 rni analyze net.safetensors --activation tanh
@@ -351,10 +351,6 @@ rni reproduce FIG1
     FIG1; did you mean fig1?
 rni reproduce fig1,fig99
     fig99
-rni runs prune --size 5 --store none
-    --size
-rni runs prune --older -1
-    --older
 rni reproduce fig99
     fig99; did you mean fig9?
 rni reproduce --profile papr

@@ -180,7 +180,7 @@ class LinearMap(NamedTuple):
     --------
     >>> y = torch.randn(100, 2, generator=torch.Generator().manual_seed(0)).double()
     >>> line = rni.analysis.linear_map(2 * y, y)
-    >>> line.matrix.round(decimals=6).tolist(), line.explained.round(decimals=6).tolist()
+    >>> line.matrix.round(decimals=6).abs().tolist(), line.explained.round(decimals=6).tolist()
     ([[2.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
     """
 

@@ -11,7 +11,6 @@ from rni.losses.averaged import AveragedLoss as AveragedLoss
 from rni.losses.base import LOSSES as LOSSES
 from rni.losses.base import Loss as Loss
 from rni.losses.base import Schedule as Schedule
-from rni.losses.base import build_loss as build_loss
 from rni.losses.batch import BatchLoss as BatchLoss
 from rni.losses.custom import CustomLoss as CustomLoss
 from rni.losses.gradient import Gradient as Gradient

@@ -346,6 +346,12 @@ def parse_run(raw: Any, allow: Allowed = None) -> Run:
     ------
     InputError
         If a field is invalid, missing or unknown.
+
+    Examples
+    --------
+    >>> run = rni.parse_run({"task": {"decays": [0.9]}, "training": {"loss": "proxy", "points": 32}})
+    >>> run.training.loss.points, run.network.neurons
+    (32, 1000)
     """
     if not isinstance(raw, Mapping):
         raise InputError("run", raw, "a table with the tables task, network and training")
@@ -389,6 +395,14 @@ def read_run(path: str | Path, overrides: Mapping[str, Any] | None = None, allow
         Values by the name of a field, such as ``{"network.neurons": 500}`` or ``{"neurons": 500}``.
     allow : collection of str
         The references ``module:name`` that the file may name. What `overrides` name needs no permission.
+
+    Examples
+    --------
+    >>> text = rni.parse_run({"task": {"decays": [0.9]}}).to_toml()
+    >>> with open("run.toml", "w") as file:
+    ...     _ = file.write(text)
+    >>> rni.read_run("run.toml", {"neurons": 50}).network.neurons
+    50
     """
     named = references(overrides or {})
     permitted = None if allow is None else [*allow, *named]

@@ -20,7 +20,8 @@ from rni import (
     train,
     vectors,
 )
-from rni.losses import LOSSES, build_loss
+from rni.losses import LOSSES
+from rni.losses.base import build_loss
 from rni.runs.execution import Result
 from rni.training.descent import needs_no_autograd
 from rni.training.optimizers import GradientDescent
