@@ -36,9 +36,6 @@ OF_EXTRAS = {  # a command that works with the extra, and what it says, or makes
         "python -m rni reproduce fig1 --scheduler tcp://127.0.0.1:1 --store runs --out report || true",
         "not reached",
     ),
-        "python -m rni sweep net.toml --over seed=0..1 --measure ratio --workers 1 --out sweep",
-        "sweep/table.parquet",
-    ),
     "bench": ("python -c 'import nengo; print(nengo.Simulator)'", "nengo.simulator"),
     "docs": (
         "python -c 'import myst_nb, furo, sphinx_design, sphinx_copybutton' && python -m sphinx --version",

@@ -393,7 +393,7 @@ def test_a_store_that_is_a_file_is_one_line(rni, tmp_path):
     (tmp_path / "file").touch()
     for command in (["runs", "list"], ["runs", "show", "ab"], ["runs", "remove", "--all"], ["reproduce", "fig3"]):
         code, _, err = rni(*command, "--store", "file")
-        assert (code, err) == (2, "rni: file: not a folder; allowed: a folder, there or to be made\n")
+        assert (code, err) == (2, "rni: file: not a folder; allowed: a folder, or a path where one can be created\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -493,11 +493,11 @@ def test_theory_judges_a_linear_network_file(rni, config):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--overlap", "3"], "rni: overlap: 3.0 for norms 1.0 and 1.0; allowed: positive norms"),
-        (["--duration", "2"], "rni: duration: 2; allowed: at least 3"),
-        (["--scale", "0"], "rni: scale, decay: 0.0"),
+        (["--overlap", "3"], "rni: overlap: 3.0"),
+        (["--duration", "2"], "rni: duration: 2"),
+        (["--scale", "0"], "rni: scale: 0.0"),
         (["--decay", "2"], "rni: --decay: 2.0; allowed: above 0, up to 1"),
-        (["net.safetensors"], "rni: net.safetensors: activation 'relu'; allowed: 'linear'"),
+        (["net.safetensors"], "rni: net.safetensors: activation 'relu'"),
     ],
 )
 def test_theory_refuses_what_it_does_not_cover(rni, trained, arguments, message):

@@ -75,7 +75,7 @@ def test_every_command_takes_a_list_in_every_form(rni_command, net, config, monk
         raise Asked(decays)
 
     monkeypatch.setattr("rni.runs.execution.run", lambda specification, **_: ask(specification.task.decays))
-    monkeypatch.setattr("rni.designs.design", lambda task, *_, **__: ask(task.decays))
+    monkeypatch.setattr("rni.runs.execution.design", lambda task, *_, **__: ask(task.decays))
     for package in ("rni.analysis", "rni.analysis.examination"):  # the first imports the name from the second
         monkeypatch.setattr(f"{package}.analyze", lambda _, task: ask(task.decays))
     for command in (["train", config], ["design"], ["analyze", net], ["explore"]):

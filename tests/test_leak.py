@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from told import of
+from told import of, train_run
 
 import rni
 from rni.designs.certificate import certify
@@ -105,7 +105,7 @@ def test_losses_of_the_paper_s_form_refuse_a_leak(loss):
 
 def test_a_specification_has_a_leak_for_the_batch_loss_only():
     raw = {"task": {"decays": [0.9]}, "network": {"neurons": 10, "leak": 0.5}}
-    assert rni.TrainRun(**raw).build().leak == 0.5
+    assert train_run(raw).build().leak == 0.5
     with pytest.raises(rni.InputError, match=r"network.leak: 0.5; allowed: 1, or the batch loss"):
         rni.parse_run(raw | {"training": {"loss": "proxy"}})
 

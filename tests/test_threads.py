@@ -42,12 +42,12 @@ def test_cores_are_those_of_the_affinity_and_the_quotas_of_control_groups(tmp_pa
 def test_an_analysis_runs_on_the_threads_that_it_is_given_and_leaves_no_trace(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    import rni.analysis
     from rni import Integration, design, save
     from rni.cli import app
 
     seen = []
-    monkeypatch.setattr(rni.analysis, "analyze", lambda *_, **__: seen.append(torch.get_num_threads()))
+    for package in ("rni.analysis", "rni.analysis.examination"):  # the first imports the name from the second
+        monkeypatch.setattr(f"{package}.analyze", lambda *_, **__: seen.append(torch.get_num_threads()))
     save(design(Integration(0.9), 20).network, tmp_path / "net.safetensors")
     before = torch.get_num_threads()
     for flags in ([], ["--threads", "2"]):

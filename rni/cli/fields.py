@@ -23,7 +23,7 @@ def field_help() -> dict[str, dict[str, tuple[str, str]]]:
 
     # a field that several losses have is listed once, with their names
     for loss, cls in LOSSES.parts.items():
-        for name, (default, text) in _help_of(cls, leave_out=("task", "function")).items():
+        for name, (default, text) in _help_of(cls, leave_out=("task",)).items():
             known_default, known_text = tables["training"].get(name, (default, ""))
             losses, _, _ = known_text.partition(": ")
             names = f"{losses}, {loss}" if known_text else loss

@@ -82,6 +82,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InputError(str(path), None, allowed, problem="not text") from None
     except RecursionError:
         raise InputError(str(path), None, allowed, problem="nested too deeply") from None
+    except IsADirectoryError:
+        raise InputError(str(path), None, allowed, problem="a folder") from None
     except OSError as error:
         raise InputError(str(path), None, allowed, problem=error.strerror or "cannot be read") from None
     except InputError:

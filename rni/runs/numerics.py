@@ -2,9 +2,8 @@
 
 import platform
 from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from rni.core.memory import PROCESSES, text_of
 
@@ -38,7 +37,7 @@ def origin() -> dict[str, str]:
     return {
         "rni": __version__,
         "torch": torch.__version__,
-        "numpy": np.__version__,
+        "numpy": version("numpy"),
         "python": platform.python_version(),
         "processor": processor(),
     }

@@ -200,7 +200,7 @@ class TrainRun:
         if network.initial_space and network.initial_radius == 0:
             raise InputError("network.initial_radius", 0, "above 0 with an initial_space")
         if network.initial_space and network.weights.form().embed is weights_base.Weights.embed:
-            raise InputError("network.initial_space", network.initial_space, "none for these weights")
+            raise InputError("network.initial_space", network.initial_space, f"none for {network.weights.name} weights")
 
     def loss(self) -> Loss:
         """Return the loss that training minimises for the network's activation."""

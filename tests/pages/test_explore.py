@@ -352,7 +352,7 @@ def test_the_command_explores_a_file_a_task_or_what_it_likes(tmp_path):
     ("arguments", "message"),
     [
         (["--out", "page.pdf"], "--out: 'page.pdf'; allowed: a name that ends in .html"),
-        (["--decays", "1.5"], "decays.0: 1.5; allowed: "),
+        (["--decays", "1.5"], "--decays: 1.5; allowed: "),
         (["none.safetensors"], "none.safetensors: no such file"),
         (["net.safetensors", "--decays", "0.9"], "allowed: one network file, or --decays and --scales"),
         (["net.safetensors", "--neurons", "9"], "--neurons: given with net.safetensors"),

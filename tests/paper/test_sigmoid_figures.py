@@ -7,6 +7,7 @@ from told import of, train_run
 from violations import OneSeed, altered, failed, shuffle, untrain
 
 from rni import Integration, Network, ReLUProxyLoss, design, run
+from rni.core.rng import stream
 from rni.losses import LOSSES
 from rni.papers.fanthomme2021.figures import fig6, fig7, fig9, robust, sigmoid, table1
 from rni.papers.fanthomme2021.trainings import by_the_authors, networks
@@ -136,7 +137,7 @@ class Spectra:
         self.extra, self.bulk = extra, bulk
 
     def __getitem__(self, specification):
-        net, generator = specification.build(), specification.stream("test")
+        net, generator = specification.build(), stream(specification.seed, "test")
         u, v = (torch.linalg.qr(torch.randn(net.neurons, net.neurons, generator=generator))[0] for _ in "uv")
         values = self.bulk * torch.rand(net.neurons, generator=generator)
         outliers = net.channels + self.extra

@@ -103,7 +103,7 @@ def test_flags_replace_fields_by_their_last_name():
 @pytest.mark.parametrize(
     ("raw", "line"),
     [
-        ({}, "task: missing; allowed: a value, it has no default"),
+        ({}, "task.decays: missing"),
         ({"task": {"decays": [2]}}, "task.decays.0: 2; allowed: "),
         (MINIMAL | {"network": {"neurons": "x"}}, "network.neurons: 'x'; allowed: a whole number"),
         (MINIMAL | {"network": {"size": 3}}, "network.size: no such field; allowed: neurons, activation"),

@@ -2,8 +2,8 @@
 
 import torch
 from matplotlib.figure import Figure as Drawing
-from told import train_run
 
+from rni import parse_run
 from rni.papers import Claim, Measured, Profile, Results
 from rni.runs.run import TrainRun
 
@@ -12,7 +12,7 @@ CAPTION = "The output $y_t$ of a trained network after one pulse."
 
 def runs(profile: Profile) -> list[TrainRun]:
     return [
-        train_run(
+        parse_run(
             {"task": {"decays": [0.9]}, "network": {"neurons": 30, "activation": "linear"}, "training": {"steps": 300}}
         )
     ]
