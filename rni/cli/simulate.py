@@ -59,7 +59,7 @@ def _check_range(specification: dict[str, Any], inputs: "Tensor") -> None:
         run = parse_run(specification, allow=())
     except InputError:  # a run of another version, or with parts from outside: the network does not depend on it
         return
-    loss = run.loss() if isinstance(run, TrainRun) else ProxyLoss(run.task, bounds=run.bounds or None)
+    loss = run.loss() if isinstance(run, TrainRun) else ProxyLoss(run.task, bounds=run.bounds)
     if isinstance(loss, ProxyLoss) and run.network.activation.name not in HOMOGENEOUS and run.network.leak == 1:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -10,9 +10,8 @@ import subprocess
 import sys
 
 import torch
-from told import train_run
 
-from rni import run
+from rni import parse_run, run
 from rni.core.threads import threads
 
 TWO, ONE = {"decays": [0.9, 0.8]}, {"decays": [0.9]}
@@ -40,7 +39,7 @@ for count in sys.argv[2:]:
 
 
 def fingerprint(raw):
-    net = run(train_run(raw)).network
+    net = run(parse_run(raw)).network
     return hashlib.sha256(b"".join(tensor.detach().numpy().tobytes() for tensor in net.parameters())).hexdigest()
 
 
@@ -64,6 +63,8 @@ def test_a_run_leaves_the_number_of_threads_as_it_was():
 
 
 def test_the_number_of_threads_is_part_of_the_specification():
+    from told import train_run
+
     default = train_run(RUNS["dense"])
     two = train_run(RUNS["dense"] | {"training": BATCH | {"threads": 2}})
     assert default.training.threads == 1
