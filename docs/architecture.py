@@ -95,7 +95,7 @@ def import_graph(counts: Counter[tuple[str, str]]) -> str:
 
     Arcs on the left go from a package up to one that it imports. An arc on the right would be an import downwards.
     """
-    step, left, top = 34, 330, 24
+    step, left, top = 34, 300, 24
     height = {name: top + step * number for number, name in enumerate(PACKAGES)}
     shapes = []
     for (source, target), count in sorted(counts.items()):

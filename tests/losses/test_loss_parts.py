@@ -8,7 +8,8 @@ from told import mistyped
 
 from rni import AveragedLoss, BatchLoss, InputError, Integration, ProxyLoss
 from rni.core import memory
-from rni.losses import Loss, ReLUProxyLoss, build_loss
+from rni.losses import Loss, ReLUProxyLoss
+from rni.losses.base import build_loss
 from rni.losses.gradient import PARAMETERS
 
 

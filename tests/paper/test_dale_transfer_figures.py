@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from told import mistyped
 from violations import altered, failed
 
 from rni import run
@@ -149,7 +150,7 @@ def fewer_sequences():
 def transfer(runs: Results):
     """With the network of the proxy loss, which trains sooner, for those of the batch loss too."""
     proxy = runs[fig19.specification(TINY, "proxy")]
-    return fig19.measure(dict.fromkeys(fig19.runs(TINY), proxy), TINY)
+    return fig19.measure(mistyped(dict.fromkeys(fig19.runs(TINY), proxy)), TINY)
 
 
 def test_a_head_on_a_small_integrator_decides_by_context(transfer):
@@ -162,7 +163,7 @@ def test_a_head_on_a_small_integrator_decides_by_context(transfer):
 
 def test_a_network_that_does_not_integrate_supports_no_decision():
     random = {each: Result(each, untrained(each), []) for each in fig19.runs(TINY)}
-    assert failed(fig19, fig19.measure(random, TINY)) >= {"context", "mixed-activity", "boundaries"}
+    assert failed(fig19, fig19.measure(mistyped(random), TINY)) >= {"context", "mixed-activity", "boundaries"}
 
 
 @pytest.mark.parametrize(

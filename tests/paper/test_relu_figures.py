@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from told import train_run
+from told import mistyped, train_run
 from violations import OneSeed, altered, shuffle, untrain
 
 from rni import run
@@ -88,7 +88,7 @@ def test_a_network_of_batches_in_the_place_of_a_minimiser_of_the_proxy_is_not_re
 def populations():
     """Measurements of Fig 3 for small networks."""
     specifications = [*fig3.specifications(PAIR), *fig3.specifications(PAIR, "proxy")]
-    measured = fig3.measure({each: run(each) for each in specifications}, PAIR)
+    measured = fig3.measure(mistyped({each: run(each) for each in specifications}), PAIR)
     trapped = measured["proxy_populations"] == 3  # a few neurons, at the kink of the activation
     assert trapped.mean() < 0.05
     return measured | {"proxy_populations": np.where(trapped, 0, measured["proxy_populations"])}

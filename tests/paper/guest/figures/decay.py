@@ -11,11 +11,10 @@ CAPTION = "The output $y_t$ of a trained network after one pulse."
 
 
 def runs(profile: Profile) -> list[TrainRun]:
-    return [
-        parse_run(
-            {"task": {"decays": [0.9]}, "network": {"neurons": 30, "activation": "linear"}, "training": {"steps": 300}}
-        )
-    ]
+    network = {"neurons": 30, "activation": "linear"}
+    run = parse_run({"task": {"decays": [0.9]}, "network": network, "training": {"steps": 300}})
+    assert isinstance(run, TrainRun)
+    return [run]
 
 
 @torch.no_grad()
