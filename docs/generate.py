@@ -10,7 +10,6 @@ from pydantic.fields import FieldInfo
 
 from rni.activations import ACTIVATIONS
 from rni.cli import app
-from rni.core.parts import Family
 from rni.core.registry import Registry
 from rni.losses import LOSSES
 from rni.papers.fanthomme2021 import PAPER
@@ -18,7 +17,7 @@ from rni.runs.run import TrainRun
 from rni.weights import WEIGHTS
 from rni.weights.vectors import VECTORS
 
-FAMILIES: dict[str, Family | Registry] = {
+FAMILIES: dict[str, Registry] = {
     "network.activation": ACTIVATIONS,
     "network.vectors": VECTORS,
     "network.weights": WEIGHTS,

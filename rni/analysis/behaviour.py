@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from rni.analysis.flow import Flow, flow
 from rni.analysis.latents import LASTING, LONGEST, SOON, STARTS, Latent, latent, marks, settle, spread, visited
 from rni.analysis.stationary import FixedPoints, distinct, find
-from rni.core.described import Described
+from rni.core.text_result import TextResult
 from rni.networks.vanilla import VanillaRNN
 
 DESCRIBED = 12  # fixed points that are described, of those that were found
@@ -37,7 +37,7 @@ LARGEST = 5000  # largest number of neurons of which the connections are followe
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Dynamics(Described):
+class Dynamics(TextResult):
     r"""Fixed points of a network, and what happens to the states that it visits when its inputs end.
 
     Attributes

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from rni.analysis.verdict import Kind, percent
-from rni.core.described import Described, numbers
+from rni.core.text_result import TextResult, join_numbers
 from rni.networks.vanilla import VanillaRNN
 
 TRIALS = 64  # smallest number of trials over which the effect of noise is averaged
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Noisy(Described):
+class Noisy(TextResult):
     """A network with its process noise.
 
     Attributes
@@ -57,9 +57,9 @@ class Noisy(Described):
         for kind, errors in self.errors.items():
             for duration, by_channel in errors.items():
                 yield f"  relative error, {kind}, {duration} steps: {'  '.join(map(percent, by_channel))}"
-        yield f"  effective decays: {numbers(self.decays)}"
+        yield f"  effective decays: {join_numbers(self.decays)}"
         parts = "  ".join(map(percent, self.parts))
-        moved = f"{numbers(self.deviations)} ({parts} of their spread)"
+        moved = f"{join_numbers(self.deviations)} ({parts} of their spread)"
         yield f"  moves its outputs in {self.steps} steps without inputs by: {moved}"
 
     def clause(self, kind: Kind) -> str:

@@ -7,8 +7,8 @@ import torch
 from torch import Generator, Tensor
 
 from rni.core import memory
-from rni.core.described import Described
 from rni.core.errors import InputError
+from rni.core.text_result import TextResult
 from rni.networks.accuracy import error_by_duration
 from rni.networks.network import Network
 from rni.tasks.inputs import bursts
@@ -20,7 +20,7 @@ DURATION = 400
 
 
 @dataclass(frozen=True, repr=False)
-class Robustness(Described):
+class Robustness(TextResult):
     """Relative errors of a disturbed network: the largest over channels, and the mean over draws.
 
     Attributes

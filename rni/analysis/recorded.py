@@ -16,8 +16,8 @@ from rni.analysis.readout import fit_readout
 from rni.analysis.results import Result
 from rni.analysis.verdict import GOOD, judge, percent, time_constant
 from rni.core.arrays import require_squarable
-from rni.core.described import numbers
 from rni.core.errors import InputError
+from rni.core.text_result import join_numbers
 from rni.files.recording import Recording
 from rni.networks.accuracy import error_by_duration
 
@@ -78,7 +78,7 @@ class RecordingAnalysis(Result):
         yield str(self.verdict)
         size = f"{self.trials} trials of {self.duration} steps, {self.channels} input channels"
         yield f"recording of {self.neurons} neurons, {size}"
-        yield f"effective decays: {numbers(self.decays)}"
+        yield f"effective decays: {join_numbers(self.decays)}"
         shares = "  ".join(map(percent, self.shares))
         yield f"variance that each integral adds: {shares} (by chance {percent(self.chance)})"
         yield f"variance explained by integrals and present inputs: {percent(self.explained)}"

@@ -14,8 +14,8 @@ import numpy as np
 
 from rni.analysis.verdict import GOOD, Verdict, percent
 from rni.core.atomic import write_atomically
-from rni.core.described import Described, numbers
 from rni.core.errors import InputError
+from rni.core.text_result import TextResult, join_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Result(Described):
+class Result(TextResult):
     """What the analyses of networks and of recordings have in common.
 
     Attributes
@@ -168,7 +168,7 @@ class Analysis(Result):
 
     def lines(self) -> Iterator[str]:
         yield str(self.verdict)
-        yield f"{self.neurons} neurons, {self.step}, decays {numbers(self.decays)}"
+        yield f"{self.neurons} neurons, {self.step}, decays {join_numbers(self.decays)}"
         good = f"(good: below {percent(GOOD)})"
         for kind, errors in self.errors.items():
             for duration, by_channel in errors.items():
@@ -179,13 +179,13 @@ class Analysis(Result):
         )
         yield f"within 10 % for: {'  '.join(durations)} steps"
         source = "outputs" if self.readout == "given" else "currents (readout fitted)"
-        yield f"effective decays, from the {source}: {numbers(self.fitted_decays)}"
+        yield f"effective decays, from the {source}: {join_numbers(self.fitted_decays)}"
         if self.leak != 1 or self.dt is not None:
-            yield f"time constants of them {self.unit}: {numbers(self.times)}"
+            yield f"time constants of them {self.unit}: {join_numbers(self.times)}"
         if self.fitted_scales is not None:
-            yield f"effective scales: {numbers(self.fitted_scales)}"
+            yield f"effective scales: {join_numbers(self.fitted_scales)}"
         channels = len(self.decays)
-        yield f"singular values: {numbers(self.singular_values)} ... ({self.outliers} stand out; good: {channels})"
+        yield f"singular values: {join_numbers(self.singular_values)} ... ({self.outliers} stand out; good: {channels})"
         if math.isfinite(self.ratio):
             by_chance = f"(good: below 0.05; by chance {self.null_ratio:.3g})"
             yield f"currents outside / inside {self.dimension} dimensions: r = {self.ratio:.3g} {by_chance}"

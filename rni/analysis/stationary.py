@@ -18,8 +18,8 @@ from torch import Generator, Tensor
 from rni.activations import Activation
 from rni.analysis.latents import LASTING, STARTS, Latent, latent, marks, settle, spread, visited
 from rni.core.arrays import as_real_tensor, require_finite, require_shape
-from rni.core.described import Described
 from rni.core.errors import InputError
+from rni.core.text_result import TextResult
 from rni.files.foreign import interpret
 from rni.networks.vanilla import VanillaRNN
 
@@ -97,7 +97,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class FixedPoints(Described):
+class FixedPoints(TextResult):
     """Fixed points and slow points of a network.
 
     Attributes

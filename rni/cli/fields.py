@@ -3,30 +3,42 @@
 import dataclasses
 import re
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
+from rni.core.lazy import LazyModule
 from rni.core.registry import field_descriptions
-from rni.losses.base import LOSSES
-from rni.runs.run import NetworkConfig, TrainingConfig, TrainRun
-from rni.tasks import Integration
+
+if TYPE_CHECKING:
+    from rni.losses import base as losses
+    from rni.runs import run as runs
+    from rni.tasks import integration
+else:  # only help and completion need the classes
+    losses, runs = LazyModule("rni.losses.base"), LazyModule("rni.runs.run")
+    integration = LazyModule("rni.tasks.integration")
 
 
 def field_help() -> dict[str, dict[str, tuple[str, str]]]:
     """Return the default and the description of each field, by table. Fields outside of a table are under ""."""
-    tables: dict[str, dict[str, tuple[str, str]]] = {"": _help_of(TrainRun, leave_out=("task", "network", "training"))}
-    for table, cls in (("task", Integration), ("network", NetworkConfig), ("training", TrainingConfig)):
+    tables: dict[str, dict[str, tuple[str, str]]] = {
+        "": _help_of(runs.TrainRun, leave_out=("task", "network", "training"))
+    }
+    for table, cls in (
+        ("task", integration.Integration),
+        ("network", runs.NetworkConfig),
+        ("training", runs.TrainingConfig),
+    ):
         tables[table] = _help_of(cls)
 
-    tables["training"]["loss"] = ("batch", f"{', '.join(LOSSES.parts)}, or module:name")
+    tables["training"]["loss"] = ("batch", f"{', '.join(losses.LOSSES.parts)}, or module:name")
 
     # a field that several losses have is listed once, with their names
-    for loss, cls in LOSSES.parts.items():
+    for loss, cls in losses.LOSSES.parts.items():
         for name, (default, text) in _help_of(cls, leave_out=("task",)).items():
             known_default, known_text = tables["training"].get(name, (default, ""))
-            losses, _, _ = known_text.partition(": ")
-            names = f"{losses}, {loss}" if known_text else loss
+            known_names, _, _ = known_text.partition(": ")
+            names = f"{known_names}, {loss}" if known_text else loss
             tables["training"][name] = (known_default, f"{names}: {text}")
     return tables
 
