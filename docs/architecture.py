@@ -134,8 +134,9 @@ def calls(arguments: list[str], folder: Path) -> list[tuple[int, str, str]]:
 def flow_page() -> str:
     """Return a Markdown page with the functions that each of the five main commands calls."""
     parts = [
+        "---\norphan: true\n---",
         "# Flow of the main commands",
-        "Each command calls these functions of rni, in the order of their first calls. Every function appears once, "
+        "Each command calls these functions of rni, in the order of their first calls. Every function appears once,\n"
         "below the function that calls it first. `python docs/architecture.py` writes this page.",
     ]
     with tempfile.TemporaryDirectory() as temporary:

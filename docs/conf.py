@@ -21,9 +21,20 @@ author = "the rni developers"
 copyright = f"{author}. BSD-3-Clause"
 release = rni.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design", "sphinx_copybutton", "rni_site"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "rni_site",
+]
 exclude_patterns = ["_build"]
-suppress_warnings = ["misc.highlighting_failure"]
+suppress_warnings = [
+    "misc.highlighting_failure",
+    "ref.python",
+]  # ref.python: attributes of several classes with one name
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -36,6 +47,10 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
+napoleon_google_docstring = False  # docstrings have numpydoc sections
+napoleon_use_rtype = False
+napoleon_use_param = False
+napoleon_use_ivar = True
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "imported-members": True}
 python_use_unqualified_type_names = True

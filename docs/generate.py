@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
+from architecture import import_graph, imports_between_packages
 from pydantic.fields import FieldInfo
 
 from rni.activations import ACTIVATIONS
@@ -30,6 +31,7 @@ def write_all(folder: Path) -> None:
     """Only what has changed, so that the rest is not built again."""
     folder.mkdir(exist_ok=True)
     pages = {"commands": commands(), "fields": fields(), "errata": errata(), "figures": figures()}
+    (HERE / "imports.svg").write_text(import_graph(imports_between_packages()), encoding="utf-8")
     pages["measured"] = (HERE.parent / "bench" / "RESULTS.md").read_text(encoding="utf-8")
     for name, text in pages.items():
         path = folder / f"{name}.md"

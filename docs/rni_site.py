@@ -15,17 +15,24 @@ log = logging.getLogger(__name__)
 
 
 def as_rest(app, what, name, thing, options, lines):
-    """Docstrings have formulas in dollars and names in backticks, as Markdown has."""
-    prose, arrow, example = "\n".join(lines).partition(">>>")
-    parts = re.split(r"(\$[^$]+\$|`[^`]+`)", prose)
+    """Convert formulas in dollars and names in single backticks to reStructuredText.
+
+    Markup that is reStructuredText already, and the examples, are left as they are.
+    """
+    text = "\n".join(lines)
+    parts = re.split(
+        r"(^ *>>> .*(?:\n.*\S.*)*|``[^`]+``|:\w+:`[^`]+`|^ *\.\. .*(?:\n(?: +.*|))*|\$[^$]+\$|`[^`]+`)",
+        text,
+        flags=re.M,
+    )
     for k, part in enumerate(parts):
-        if part.startswith("$"):
-            parts[k] = rf"\ :math:`{' '.join(part[1:-1].split())}`\ "
-        elif part.startswith("`"):
-            parts[k] = rf"{part}\ "  # whatever follows
-        else:
+        if k % 2 == 0:
             parts[k] = part.replace("|", r"\|").replace("*", r"\*")
-    lines[:] = ("".join(parts) + arrow + example).split("\n")
+        elif part.startswith("$"):
+            parts[k] = rf"\ :math:`{' '.join(part[1:-1].split())}`\ "
+        elif part.startswith("`") and not part.startswith("``"):
+            parts[k] = rf"{part}\ "  # whatever follows
+    lines[:] = "".join(parts).split("\n")
 
 
 def measured_here(app, name, content):
@@ -81,7 +88,7 @@ def require_markup(app, doctree, name):
 def setup(app):
     app.connect("builder-inited", lambda app: generate.write_all(HERE / "generated"))
     app.connect("source-read", measured_here)
-    app.connect("autodoc-process-docstring", as_rest)
+    app.connect("autodoc-process-docstring", as_rest, priority=400)  # before napoleon reads the sections
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("doctree-resolved", require_markup)
     app.connect("build-finished", require_pages)
