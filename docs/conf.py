@@ -31,7 +31,7 @@ extensions = [
     "rni_site",
 ]
 exclude_patterns = ["_build"]
-suppress_warnings = [
+suppress_warnings = ["misc.highlighting_failure", "ref.python"]  # several classes have attributes of one name
     "misc.highlighting_failure",
     "ref.python",
 ]  # ref.python: attributes of several classes with one name
