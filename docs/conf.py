@@ -32,9 +32,6 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]  # several classes have attributes of one name
-    "misc.highlighting_failure",
-    "ref.python",
-]  # ref.python: attributes of several classes with one name
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
