@@ -2,6 +2,7 @@
 
 import importlib
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -270,10 +271,12 @@ def test_a_layout_is_one_file_outside_of_the_package(tmp_path, monkeypatch):
     (tmp_path / "spikes_lab.py").write_text(LAYOUT, encoding="utf-8")
     w, u, d = np.diag([0.9, 0.8, 0.7]) + np.eye(3, k=1), np.ones((3, 1)), np.ones((2, 3))
     np.savez(tmp_path / "net.npz", synapses=w.T, drive=u, reader=d, epochs=5)
+    own = {name: layout for name, layout in layouts.LAYOUTS.parts.items() if layout.__module__.startswith("rni.")}
+    monkeypatch.setattr(layouts.LAYOUTS, "parts", own)  # without those that other tests registered
+    monkeypatch.delitem(sys.modules, "spikes_lab", raising=False)
     with pytest.raises(InputError):
         foreign.read(tmp_path / "net.npz")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(layouts.LAYOUTS, "parts", dict(layouts.LAYOUTS.parts))
     importlib.import_module("spikes_lab")
     net = foreign.read(tmp_path / "net.npz")
     assert isinstance(net, VanillaRNN)
