@@ -133,7 +133,7 @@ def interpret(
 
 
 def read(path: str | Path, activation: str | None = None, **reading: Unpack[Reading]) -> VanillaRNN | Recording:
-    """Read a network or a recording from a file: one of ours, a state dict (.pt, .safetensors), or arrays (.npz, .mat).
+    """Read a network or a recording: a network file, a state dict (.pt, .safetensors), or arrays (.npz, .mat).
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def _task(tensors: Mapping[str, Tensor]) -> Integration | None:
     """Return the task whose decays and scales are among the arrays."""
     numbers = {key: tensors[key] for key in ("decays", "scales") if key in tensors}
     if any(values.ndim > 1 for values in numbers.values()) or list(numbers) == ["scales"]:
-        allowed = "decays (channels,), and scales beside them"
+        allowed = "decays (channels,), optionally with scales (channels,)"
         raise InputError("decays, scales", None, allowed, problem="scales alone, or a matrix")
     return Integration(*(values.tolist() for values in numbers.values())) if numbers else None
 

@@ -469,7 +469,7 @@ class ClusterExecutor(Executor):
 def cluster(address: str) -> ClusterExecutor:
     """Return an executor of a Dask cluster, by the address of its scheduler. All workers must share the store's folder.
 
-    Whoever controls the scheduler can run code on the workers and in this process.
+    Anyone who controls the scheduler can run code on the workers and in this process.
     """
     try:
         from distributed import Client
